@@ -1,0 +1,81 @@
+"""Checks at the door: bad input ends here, with an error that says what came and what was expected."""
+
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+Array = np.ndarray[Any, Any]
+Matrix = Float[np.ndarray, "_ _"]
+Vector = Float[np.ndarray, "_"]
+
+# Decisions run in float32, so a value beyond its range would turn into infinity half-way through.
+LARGEST = float(np.finfo(np.float32).max)
+
+
+def matrix(name: str, value: Any, *, columns: int | None = None) -> Matrix:
+    """Return value as a finite float64 matrix, one row a sample."""
+    array = _floats(name, value)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must be a matrix (rows x features); got an array of shape {array.shape}")
+    if columns is not None and array.shape[1] != columns:
+        raise ValueError(f"{name} must have {columns} columns; got {array.shape[1]}")
+    _finite(name, array)
+    return array
+
+
+def vector(name: str, value: Any, *, length: int | None = None) -> Vector:
+    """Return value as a finite float64 vector."""
+    array = _floats(name, value)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional; got an array of shape {array.shape}")
+    if length is not None and len(array) != length:
+        raise ValueError(f"{name} must have length {length}; got {len(array)}")
+    _finite(name, array)
+    return array
+
+
+def unit(name: str, value: Any, *, length: int | None = None) -> Vector:
+    """Return value as a vector within [0, 1]."""
+    array = vector(name, value, length=length)
+    outside = np.flatnonzero((array < 0) | (array > 1))
+    if outside.size:
+        row = outside[0]
+        raise ValueError(f"{name} must lie in [0, 1]; got {array[row]:g} in row {row}")
+    return array
+
+
+def integers(name: str, value: Any, *, length: int) -> Array:
+    """Return value as an int64 vector."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "iu" and array.size:
+        raise ValueError(
+            f"{name} must be integers (tercet.stable_ids makes them of strings); got {array.dtype}"
+        )
+    if array.shape != (length,):
+        raise ValueError(f"{name} must have length {length}; got an array of shape {array.shape}")
+    return array.astype(np.int64)
+
+
+def positive(name: str, value: float) -> float:
+    """Return value as a finite number above zero."""
+    number = float(value)
+    if not (np.isfinite(number) and number > 0):
+        raise ValueError(f"{name} must be a finite number above 0; got {value}")
+    return number
+
+
+def _floats(name: str, value: Any) -> Array:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} must be numbers in equal rows (tercet.Encoder turns tables into such): {error}"
+        ) from error
+
+
+def _finite(name: str, array: Array) -> None:
+    fine = np.abs(array) <= LARGEST  # false for NaN too
+    if not fine.all():
+        place = tuple(int(i) for i in np.argwhere(~fine)[0])
+        raise ValueError(f"{name} must be finite and within float32's range; got {array[place]} at {place}")

@@ -1,0 +1,1 @@
+"""phi: the network, its training and its torch-free forward pass."""

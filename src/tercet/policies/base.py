@@ -1,0 +1,33 @@
+"""The protocol that every policy keeps."""
+
+from os import PathLike
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from tercet.types import Choice, Feedback
+
+
+class Policy(Protocol):
+    """Learn from a log, decide, learn from each outcome.
+
+    Law: `choose` never changes the policy; the same state and the same rng give the same choice.
+    """
+
+    def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
+        """Learn from logged outcomes, slowly; `remember=False` leaves the online memory empty."""
+
+    def choose(
+        self, context: Any, arms: Any, rng: np.random.Generator, *, time: float | None = None
+    ) -> Choice:
+        """Pick one of the rows of `arms` for this context."""
+
+    def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
+        """Learn from outcomes, fast."""
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write everything needed to go on deciding."""
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read what `save` wrote."""

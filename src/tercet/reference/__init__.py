@@ -1,0 +1,1 @@
+"""The memory of past outcomes: points, densities, estimates, forgetting."""
