@@ -1,0 +1,271 @@
+"""The reference set: every past outcome as a point in phi's space, and what it says about a new point.
+
+With decay, evidence of age a counts g = 2^(-a / half_life) in all three sums:
+
+    mass        eta(q, t) = Σ_i g_i κ(q, s_i)
+    density     W_i(t)    = Σ_j g_j κ(s_i, s_j)                       (1 / Eq. 4; self included)
+    mean        mu(q)     = Σ_i κ(q, s_i) (g_i / W_i) r_i / Σ_i κ(q, s_i) (g_i / W_i)        (Eq. 5)
+
+Since g_i(t) = 2^(-(t - t0) / h) · 2^((t_i - t0) / h), the clock t enters every g by the same factor. The
+densities are therefore kept for a fixed epoch t0, where they change only by appends and removals; the
+factor cancels in the mean and is put back into the mass. Without decay g = 1.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tercet import checks, compiled, interrupts
+from tercet.checks import Matrix, Vector
+from tercet.reference import twins
+from tercet.reference.layout import Rows, Storage
+from tercet.types import Ids
+
+HALF_LOG2_E = float(np.log2(np.e) / 2)  # exp(-d²/2σ²) = 2^(-d²·HALF_LOG2_E/σ²)
+SLICE = 512  # rows appended at a time: each meets all earlier rows once, for both sides' densities
+READ_LIMIT, ADD_LIMIT = 100.0, 1000.0  # exponents at which κ = 2^-limit counts as zero
+EPOCH_LIMIT = 500.0  # half-lives after which t0 moves, so that 2^((t - t0) / h) stays finite
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """Kernel mass (evidence) and mean reward at each query; mean is one half where the mass is zero."""
+
+    mass: Vector
+    mean: Vector
+
+
+class ReferenceSet:
+    """All outcomes so far, exactly: append and forget in O(n), estimate in one pass.
+
+    Parameters
+    ----------
+    dim
+        Dimension of the embedding.
+    bandwidth
+        σ of the RBF kernel.
+    half_life
+        Age at which evidence counts half; None for never.
+    importance
+        IWKR (Eq. 5) if true, NWKR (Eq. 3) if false.
+    truncated
+        Cut the kernel at one bandwidth, as the regret proof does.
+    engine
+        "numba", "numpy", or "auto": Numba where its compiled code can be cached, else NumPy.
+
+    >>> memory = ReferenceSet(dim=1, bandwidth=1.0)
+    >>> memory.append([[0.0], [0.0], [3.0]], rewards=[1.0, 1.0, 0.0])
+    >>> memory.densities.round(2)
+    array([2.01, 2.01, 1.02])
+    >>> memory.estimate([[0.0]]).mass.round(2)
+    array([2.01])
+    """
+
+    def __init__(
+        self,
+        *,
+        dim: int,
+        bandwidth: float,
+        half_life: float | None = None,
+        importance: bool = True,
+        truncated: bool = False,
+        engine: Literal["auto", "numba", "numpy"] = "auto",
+    ) -> None:
+        if dim < 1:
+            raise ValueError(f"dim must be at least 1; got {dim}")
+        self.dim = dim
+        self.bandwidth = checks.positive("bandwidth", bandwidth)
+        self.half_life = None if half_life is None else checks.positive("half_life", half_life)
+        self.importance = importance
+        self.truncated = truncated
+        self._loops = _loops(engine)
+        # Coordinates are kept in units of the power of two nearest the bandwidth: nothing is rounded by
+        # it, and no bandwidth, however small, overflows a square.
+        self._unit = 2.0 ** np.round(np.log2(self.bandwidth))
+        self._sharp = HALF_LOG2_E * (self._unit / self.bandwidth) ** 2
+        self._rate = 0.0 if half_life is None else 1.0 / half_life
+        self._storage = Storage(dim)
+        self._centre: Vector | None = None
+        self._epoch = 0.0
+        self._appended = 0
+        self._newest = -np.inf
+
+    def __len__(self) -> int:
+        return self._storage.count
+
+    @property
+    def _reach(self) -> float:
+        """Largest coordinate whose squared distances stay finite in float32."""
+        return float((checks.LARGEST / (8 * self.dim)) ** 0.5)
+
+    @property
+    def points(self) -> Matrix:
+        """Embeddings of all references, one a row."""
+        if self._centre is None:
+            return np.empty((0, self.dim))
+        return self._storage.read(np.arange(len(self))).points * self._unit + self._centre
+
+    @property
+    def rewards(self) -> Vector:
+        """Rewards of all references."""
+        return self._storage.column("reward").astype(np.float64)
+
+    @property
+    def times(self) -> Vector:
+        """Times of all references."""
+        return self._storage.column("time")
+
+    @property
+    def ids(self) -> Ids:
+        """Ids of all references."""
+        return self._storage.column("id")
+
+    @property
+    def densities(self) -> Vector:
+        """W_i = 1 / w_i of all references, as of the newest time."""
+        return self._storage.column("density") * self._fade(self._newest)
+
+    @property
+    def oldest(self) -> float:
+        """Smallest time in memory (infinite when empty)."""
+        return min(
+            (float(c.time[a:b].min()) for c, a, b in self._storage.spans(0, len(self))), default=np.inf
+        )
+
+    @property
+    def newest(self) -> float:
+        """Largest time ever appended (minus infinity before the first)."""
+        return self._newest
+
+    def append(self, points: Any, rewards: Any, times: Any = None, ids: Any = None) -> None:
+        """Add outcomes; times and ids default to a running count. O(n) each (Theorem 1)."""
+        points = checks.matrix("points", points, columns=self.dim)
+        n = len(points)
+        running = np.arange(self._appended, self._appended + n)
+        rewards = checks.unit("rewards", rewards, length=n)
+        times = running.astype(np.float64) if times is None else checks.vector("times", times, length=n)
+        ids = running if ids is None else checks.integers("ids", ids, length=n)
+        if n == 0:
+            return
+        centre = _centre(points) if self._centre is None else self._centre
+        scaled = (points - centre) / self._unit
+        if not (np.abs(scaled) <= self._reach).all():
+            raise ValueError(
+                f"points must lie within {self._reach:.1g} bandwidths of each other; "
+                f"got a coordinate {np.abs(scaled).max():.1g} away (bandwidth {self.bandwidth})"
+            )
+        with interrupts.held():
+            self._centre = centre
+            self._newest = max(self._newest, float(times.max()))
+            self._move_epoch()
+            start = len(self)
+            numbers = np.arange(start, start + n)
+            self._storage.write(numbers, Rows(scaled, rewards, times, ids, np.zeros(n)))
+            self._storage.count += n
+            self._appended += n
+            self._accumulate(start)
+
+    def forget(self, gone: Any) -> None:
+        """Remove the references where the mask is true, and their kernels from the others' densities.
+
+        The last references move into the gaps, so the order of the others may change.
+        """
+        mask = np.asarray(gone)
+        if mask.dtype != bool or mask.shape != (len(self),):
+            raise ValueError(
+                f"gone must be a mask of {len(self)} booleans; got {mask.dtype} of shape {mask.shape}"
+            )
+        numbers = np.flatnonzero(mask)
+        if not len(numbers):
+            return
+        with interrupts.held():
+            lost = self._storage.read(numbers)
+            self._storage.remove(numbers)
+            if 2 * len(numbers) > len(self):
+                self.rebuild()  # half of kept² pairs are now fewer than kept x gone
+            else:
+                self._add(lost.points, -self._decay(lost.times), 0, len(self))
+
+    def rebuild(self) -> None:
+        """Compute all densities anew, from the points alone."""
+        with interrupts.held():
+            for chunk, first, last in self._storage.spans(0, len(self)):
+                chunk.density[first:last] = 0.0
+            self._accumulate(0)
+
+    def estimate(self, queries: Any, time: float | None = None) -> Estimate:
+        """Return mass and mean at each query, seen at this time (default: the newest outcome's)."""
+        queries = checks.matrix("queries", queries, columns=self.dim)
+        if time is not None and not np.isfinite(time):
+            raise ValueError(f"time must be finite; got {time}")
+        totals = np.zeros((len(queries), 3))
+        if self._centre is not None:
+            scaled = (
+                ((queries - self._centre) / self._unit).clip(-self._reach, self._reach).astype(np.float32)
+            )
+            fade = self._fade(self._newest if time is None else time)
+            limit = np.float32(HALF_LOG2_E if self.truncated else READ_LIMIT)
+            for chunk, _, count in self._storage.spans(0, len(self)):
+                self._loops.read(
+                    chunk.high, chunk.density, chunk.reward, chunk.time, count, scaled,
+                    np.float32(self._sharp), self._epoch, self._rate, fade, limit, self.importance, totals,
+                )  # fmt: skip
+        mass, weight, earned = totals.T
+        # earned / weight can leave [0, 1] by a rounding
+        mean = np.divide(earned, weight, out=np.full(len(queries), 0.5), where=weight > 0).clip(0.0, 1.0)
+        return Estimate(mass=mass.copy(), mean=mean)
+
+    def _accumulate(self, start: int) -> None:
+        """Add the kernels of rows from `start` on to all densities; theirs must be zero."""
+        for first in range(start, len(self), SLICE):
+            last = min(first + SLICE, len(self))
+            rows = self._storage.read(np.arange(first, last))
+            decay = self._decay(rows.times)
+            earlier = self._add(rows.points, decay, 0, first)  # both sides of each pair in one pass
+            for chunk, a, b in self._storage.spans(first, last):
+                chunk.density[a:b] += earlier[: b - a]
+                earlier = earlier[b - a :]
+            self._add(rows.points, decay, first, last)
+
+    def _add(self, points: Matrix, weights: Vector, start: int, stop: int) -> Vector:
+        """Add weighted kernels of points to the densities of rows start..stop; return Σgκ at each point."""
+        sums = np.zeros(len(points))
+        limit = HALF_LOG2_E if self.truncated else ADD_LIMIT
+        for chunk, first, last in self._storage.spans(start, stop):
+            self._loops.add(
+                chunk.high, chunk.low, self._storage.split, chunk.density, chunk.time, first, last,
+                points, weights, self._sharp, self._epoch, self._rate, limit, sums,
+            )  # fmt: skip
+        return sums
+
+    def _decay(self, times: Vector) -> Vector:
+        return np.exp2((times - self._epoch) * self._rate)
+
+    def _fade(self, now: float) -> float:
+        """Factor from evidence at the epoch to evidence now."""
+        return float(np.exp2(-(now - self._epoch) * self._rate)) if self._rate else 1.0
+
+    def _move_epoch(self) -> None:
+        if (self._newest - self._epoch) * self._rate > EPOCH_LIMIT or not len(self):
+            fade = self._fade(self._newest)
+            for chunk, first, last in self._storage.spans(0, len(self)):
+                chunk.density[first:last] *= fade
+            self._epoch = self._newest
+
+
+def _centre(points: Matrix) -> Vector:
+    """Origin of the storage: float32 coordinates are exact as they are; others lose least near their mean."""
+    exact = np.array_equal(points, points.astype(np.float32))
+    return np.zeros(points.shape[1]) if exact else points.mean(axis=0)
+
+
+def _loops(engine: str) -> Any:
+    if engine not in ("auto", "numba", "numpy"):
+        raise ValueError(f'engine must be "auto", "numba" or "numpy"; got {engine!r}')
+    if engine == "numpy":
+        return twins
+    loops = compiled.load("tercet.reference.kernels")
+    if loops is None and engine == "numba":
+        raise ValueError('Numba can not compile and cache here; use engine="auto" or "numpy"')
+    return loops or twins

@@ -1,0 +1,121 @@
+"""Forgetting rules as values: what the memory drops, and when."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tercet.checks import Array, Vector, positive
+from tercet.types import Ids
+
+VANISHED = 40  # halvings: evidence worth 2^-40 of its first day no longer moves any posterior
+
+
+class Memory(Protocol):
+    """What a rule may look at."""
+
+    def __len__(self) -> int: ...
+    @property
+    def times(self) -> Vector: ...
+    @property
+    def ids(self) -> Ids: ...
+    @property
+    def oldest(self) -> float: ...
+    @property
+    def newest(self) -> float: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomDrop:
+    """Drop a random fraction of the memory after every so many outcomes (the paper: 20 % every 100).
+
+    The draw is a hash of the row's id and the number of the round, so a replay drops the same rows
+    whatever their order in memory.
+    """
+
+    fraction: float = 0.2
+    every: int = 100
+
+    def __post_init__(self) -> None:
+        if not 0 < self.fraction < 1:
+            raise ValueError(f"fraction must lie between 0 and 1; got {self.fraction}")
+        if self.every < 1:
+            raise ValueError(f"every must be at least 1; got {self.every}")
+
+    def until_next(self, learned: int) -> int | None:
+        """Outcomes left before the memory must be looked at."""
+        return self.every - learned % self.every
+
+    def stale(self, memory: Memory, learned: int) -> Array | None:
+        """Return the rows to drop, at the end of a round."""
+        if learned == 0 or learned % self.every:
+            return None
+        return _uniform(memory.ids, learned // self.every) < self.fraction
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Keep the newest `count` outcomes, or those of the last `duration` units of time."""
+
+    count: int | None = None
+    duration: float | None = None
+
+    def __post_init__(self) -> None:
+        if (self.count is None) == (self.duration is None):
+            raise ValueError("a Window takes either count or duration")
+        if self.count is not None and self.count < 1:
+            raise ValueError(f"count must be at least 1; got {self.count}")
+        if self.duration is not None:
+            positive("duration", self.duration)
+
+    def until_next(self, learned: int) -> int | None:  # noqa: ARG002
+        """Outcomes left before the memory must be looked at: after each batch is enough."""
+        return None
+
+    def stale(self, memory: Memory, learned: int) -> Array | None:  # noqa: ARG002
+        """Return the rows that have left the window."""
+        if self.duration is not None:
+            return _before(memory, memory.newest - self.duration)
+        assert self.count is not None
+        excess = len(memory) - self.count
+        if excess <= 0:
+            return None
+        times = memory.times
+        last_out = np.partition(times, excess - 1)[excess - 1]
+        gone = times < last_out
+        ties = np.flatnonzero(times == last_out)  # of equal times, the smallest ids go first
+        gone[ties[np.argsort(memory.ids[ties])][: excess - gone.sum()]] = True
+        return gone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decay:
+    """Let evidence fade by half every `half_life` units of time; rows leave when it has vanished."""
+
+    half_life: float
+
+    def __post_init__(self) -> None:
+        positive("half_life", self.half_life)
+
+    def until_next(self, learned: int) -> int | None:  # noqa: ARG002
+        """Outcomes left before the memory must be looked at: after each batch is enough."""
+        return None
+
+    def stale(self, memory: Memory, learned: int) -> Array | None:  # noqa: ARG002
+        """Return the rows whose evidence has vanished."""
+        return _before(memory, memory.newest - VANISHED * self.half_life)
+
+
+Forgetting = RandomDrop | Window | Decay
+
+
+def _before(memory: Memory, cut: float) -> Array | None:
+    return memory.times < cut if memory.oldest < cut else None
+
+
+def _uniform(ids: Ids, round_number: int) -> Vector:
+    """Hash ids and round to [0, 1): the mixing steps of splitmix64, in which every input bit matters."""
+    key = ids.astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15 * round_number % 2**64)
+    key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    key = (key ^ (key >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (key ^ (key >> np.uint64(31))).astype(np.float64) / 2.0**64

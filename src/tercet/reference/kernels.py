@@ -1,0 +1,131 @@
+"""The two inner loops of the reference set, compiled: read for a decision, add to densities.
+
+`tercet.reference.twins` holds the same two functions in NumPy, with the arguments explained. Here the
+loops run along blocks of shape (dimension, BLOCK), so that they vectorise, and 2^x is a polynomial.
+"""
+
+import numba
+import numpy as np
+
+from tercet.reference.layout import BLOCK
+
+# Sums may be regrouped (that is what makes them vectorise); NaN and infinity never get here. Unlike the
+# compiler switch of that name, this sets no processor flag: denormals elsewhere in the process are safe.
+FAST = {"reassoc", "contract", "nsz", "arcp", "nnan", "ninf"}
+NEGLIGIBLE = np.float32(100)  # 2^-100 times any weight is still a normal float32; beyond it counts as zero
+
+
+@numba.njit(inline="always")
+def exp2_single(x):
+    """2^x for x <= 0, relative error 1e-7: 2^f = 1 + f·q(f) on [0, 1), minimax, exactly 1 at 0."""
+    whole = np.floor(x)
+    f = x - whole
+    q = np.float32(0.00901702917583296) + f * np.float32(0.0018671304815714143)
+    q = np.float32(0.2401644496977741) + f * (np.float32(0.05579991423423959) + f * q)
+    q = np.float32(0.6931513118662238) + f * q
+    power = np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
+    return (np.float32(1) + f * q) * power
+
+
+@numba.njit(inline="always")
+def exp2_double(x):
+    """2^x for -1000 <= x <= 1000, relative error 2e-14; the same polynomial, four degrees up."""
+    x = max(x, -1000.0)
+    whole = np.floor(x)
+    f = x - whole
+    q = 1.5359556991457686e-05 + f * (1.230580009139418e-06 + f * 1.4325067647747745e-07)
+    q = 0.009618121015883519 + f * (0.0013333875271054826 + f * (0.00015396080483548783 + f * q))
+    q = 0.693147180561866 + f * (0.2402265068782887 + f * (0.05550410982431571 + f * q))
+    power = np.int64((np.int64(whole) + np.int64(1023)) << np.int64(52)).view(np.float64)
+    return (1.0 + f * q) * power
+
+
+@numba.njit(inline="always")
+def measure(block, point, distance):
+    """Squared distance of a point to each row of a block, four coordinates a sweep."""
+    dim = len(point)
+    distance[:] = 0
+    j = 0
+    while j + 4 <= dim:
+        p0, p1, p2, p3 = point[j], point[j + 1], point[j + 2], point[j + 3]
+        for i in range(BLOCK):
+            d0, d1 = block[j, i] - p0, block[j + 1, i] - p1
+            d2, d3 = block[j + 2, i] - p2, block[j + 3, i] - p3
+            distance[i] += d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
+        j += 4
+    while j < dim:
+        p0 = point[j]
+        for i in range(BLOCK):
+            d0 = block[j, i] - p0
+            distance[i] += d0 * d0
+        j += 1
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def read(high, density, reward, time, count, queries, sharp, epoch, rate, fade, limit, importance, totals):
+    """Add one chunk's Σκg, Σκgw and Σκgwr for each query to `totals`."""
+    decay = np.zeros(BLOCK, np.float32)
+    weight = np.zeros(BLOCK, np.float32)
+    earned = np.zeros(BLOCK, np.float32)
+    distance = np.empty(BLOCK, np.float32)
+    for b in range(-(-count // BLOCK)):
+        offset = b * BLOCK
+        rows = min(BLOCK, count - offset)
+        if rows < BLOCK:
+            decay[:] = weight[:] = earned[:] = 0
+        for i in range(rows):
+            g = 1.0
+            if rate > 0.0:
+                g = exp2_double((time[offset + i] - epoch) * rate)
+            w = g
+            if importance:
+                w = g / max(density[offset + i], 1e-300)  # Eq. 4; the floor is for evidence that vanished
+            decay[i] = g * fade
+            weight[i] = w
+            earned[i] = weight[i] * reward[offset + i]
+        for n in range(len(queries)):
+            measure(high[b], queries[n], distance)
+            mass = regression = positive = np.float32(0)
+            for i in range(BLOCK):
+                exponent = distance[i] * sharp
+                kappa = exp2_single(max(-exponent, -NEGLIGIBLE))
+                kappa = kappa if exponent <= limit else np.float32(0)
+                mass += kappa * decay[i]
+                regression += kappa * weight[i]
+                positive += kappa * earned[i]
+            totals[n, 0] += mass
+            totals[n, 1] += regression
+            totals[n, 2] += positive
+
+
+@numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
+def add(high, low, split, density, time, first, last, points, weights, sharp, epoch, rate, limit, sums):
+    """Add each point's kernel to the densities of rows first..last, and the rows' kernels to `sums`."""
+    whole = np.empty(high.shape[1:])
+    decay = np.ones(BLOCK)
+    distance = np.empty(BLOCK)
+    for b in range(first // BLOCK, -(-last // BLOCK)):
+        start, stop = max(0, first - b * BLOCK), min(BLOCK, last - b * BLOCK)
+        mine = density[b * BLOCK + start : b * BLOCK + stop]
+        if rate > 0.0:
+            for i in range(start, stop):
+                decay[i] = exp2_double((time[b * BLOCK + i] - epoch) * rate)
+        if split:
+            for j in range(len(whole)):
+                for i in range(BLOCK):
+                    whole[j, i] = np.float64(high[b, j, i]) + np.float64(low[b, j, i])
+        for n in range(len(points)):
+            if split:
+                measure(whole, points[n], distance)
+            else:
+                measure(high[b], points[n], distance)
+            # Views from zero: Numba vectorises no loop whose index it must suspect of being negative.
+            distances, decays = distance[start:stop], decay[start:stop]
+            total = 0.0
+            for i in range(len(mine)):
+                exponent = distances[i] * sharp
+                kappa = exp2_double(-exponent)
+                kappa = kappa if exponent <= limit else 0.0
+                mine[i] += weights[n] * kappa
+                total += decays[i] * kappa
+            sums[n] += total

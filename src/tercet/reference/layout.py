@@ -1,0 +1,123 @@
+"""Where the reference set keeps its rows: chunks of blocks, grown one chunk at a time, never copied.
+
+A point is kept as the unevaluated sum of two float32 numbers. The high half alone feeds decisions (half
+the memory traffic of float64); both halves together (48 bits) feed the densities, which must stay exact
+through millions of additions and subtractions. Embeddings that come in float32 have no low half: then its
+pages are neither written nor read.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from tercet.checks import Array
+
+BLOCK = 512  # rows a block: its coordinates and partial sums stay in the first-level cache
+CHUNK_NUMBERS = 1 << 21  # coordinates a chunk (262,144 rows of 8): arrays of 8 MiB, which get huge pages
+
+
+class Rows(NamedTuple):
+    """Columns of some rows, in float64."""
+
+    points: Array
+    rewards: Array
+    times: Array
+    ids: Array
+    densities: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """A fixed stretch of rows; zeroed pages cost nothing until they are written."""
+
+    high: Array
+    low: Array
+    density: Array
+    reward: Array
+    time: Array
+    id: Array
+
+    @classmethod
+    def empty(cls, rows: int, dim: int) -> Self:
+        """Return a chunk of unused rows."""
+        points = (rows // BLOCK, dim, BLOCK)
+        return cls(
+            high=np.zeros(points, np.float32),
+            low=np.zeros(points, np.float32),
+            density=np.zeros(rows),
+            reward=np.zeros(rows, np.float32),
+            time=np.zeros(rows),
+            id=np.zeros(rows, np.int64),
+        )
+
+
+class Storage:
+    """Rows by number, 0 to count - 1, spread over chunks."""
+
+    def __init__(self, dim: int) -> None:
+        self.dim = dim
+        self.count = 0
+        self.split = False  # whether any point has a low half
+        self.chunks: list[Chunk] = []
+        self._rows = BLOCK * max(1, min(512, CHUNK_NUMBERS // (BLOCK * max(1, dim))))
+
+    def spans(self, start: int, stop: int) -> Iterator[tuple[Chunk, int, int]]:
+        """Yield each chunk that holds rows start to stop, with the first and last row inside it."""
+        for number in range(start // self._rows, -(-stop // self._rows)):
+            offset = number * self._rows
+            yield self.chunks[number], max(0, start - offset), min(self._rows, stop - offset)
+
+    def write(self, numbers: Array, rows: Rows) -> None:
+        """Put rows at these numbers; chunks are added as needed."""
+        if not len(numbers):
+            return
+        while len(self.chunks) * self._rows <= numbers.max():
+            self.chunks.append(Chunk.empty(self._rows, self.dim))
+        high = rows.points.astype(np.float32)
+        low = (rows.points - high).astype(np.float32)
+        self.split = self.split or bool(low.any())
+        for chunk, places, mine in self._places(numbers):
+            block, lane = places // BLOCK, places % BLOCK
+            chunk.high[block, :, lane] = high[mine]
+            if self.split:
+                chunk.low[block, :, lane] = low[mine]
+            chunk.density[places] = rows.densities[mine]
+            chunk.reward[places] = rows.rewards[mine]
+            chunk.time[places] = rows.times[mine]
+            chunk.id[places] = rows.ids[mine]
+
+    def read(self, numbers: Array) -> Rows:
+        """Return the rows at these numbers."""
+        n = len(numbers)
+        rows = Rows(np.empty((n, self.dim)), np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n))
+        for chunk, places, mine in self._places(numbers):
+            block, lane = places // BLOCK, places % BLOCK
+            rows.points[mine] = chunk.high[block, :, lane].astype(np.float64) + chunk.low[block, :, lane]
+            rows.rewards[mine] = chunk.reward[places]
+            rows.times[mine] = chunk.time[places]
+            rows.ids[mine] = chunk.id[places]
+            rows.densities[mine] = chunk.density[places]
+        return rows
+
+    def column(self, name: str) -> Array:
+        """Return one column of all rows, as a copy."""
+        parts = [getattr(chunk, name)[first:last] for chunk, first, last in self.spans(0, self.count)]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64 if name == "id" else np.float64)
+
+    def remove(self, gone: Array) -> None:
+        """Drop the rows at these (sorted) numbers: the last rows move into the holes, nothing else moves."""
+        kept = self.count - len(gone)
+        holes = gone[gone < kept]
+        tail = np.ones(self.count - kept, bool)
+        tail[gone[gone >= kept] - kept] = False
+        self.write(holes, self.read(kept + np.flatnonzero(tail)))
+        self.count = kept
+        del self.chunks[-(-kept // self._rows) :]
+
+    def _places(self, numbers: Array) -> Iterator[tuple[Chunk, Array, Array]]:
+        chunk_of = numbers // self._rows
+        for number in range(chunk_of.min(), chunk_of.max() + 1) if len(numbers) else ():
+            mine = np.flatnonzero(chunk_of == number)
+            yield self.chunks[number], numbers[mine] - number * self._rows, mine
