@@ -3,9 +3,9 @@
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Shaped
 
-Array = np.ndarray[Any, Any]
+Array = Shaped[np.ndarray, "..."]
 Matrix = Float[np.ndarray, "_ _"]
 Vector = Float[np.ndarray, "_"]
 

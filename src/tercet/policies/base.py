@@ -1,13 +1,14 @@
 """The protocol that every policy keeps."""
 
 from os import PathLike
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
 from tercet.types import Choice, Feedback
 
 
+@runtime_checkable
 class Policy(Protocol):
     """Learn from a log, decide, learn from each outcome.
 

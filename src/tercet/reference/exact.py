@@ -11,20 +11,23 @@ densities are therefore kept for a fixed epoch t0, where they change only by app
 factor cancels in the mean and is put back into the mass. Without decay g = 1.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
 from tercet import checks, compiled, interrupts
-from tercet.checks import Matrix, Vector
+from tercet.checks import Array, Matrix, Vector
 from tercet.reference import twins
-from tercet.reference.layout import Rows, Storage
+from tercet.reference.layout import Rows, Storage, halves
 from tercet.types import Ids
 
 HALF_LOG2_E = float(np.log2(np.e) / 2)  # exp(-d²/2σ²) = 2^(-d²·HALF_LOG2_E/σ²)
 SLICE = 512  # rows appended at a time: each meets all earlier rows once, for both sides' densities
 READ_LIMIT, ADD_LIMIT = 100.0, 1000.0  # exponents at which κ = 2^-limit counts as zero
+OPTIONS = ("dim", "bandwidth", "half_life", "importance", "truncated")
+Engine = Literal["auto", "numba", "numpy"]
 EPOCH_LIMIT = 500.0  # half-lives after which t0 moves, so that 2^((t - t0) / h) stays finite
 
 
@@ -70,7 +73,7 @@ class ReferenceSet:
         half_life: float | None = None,
         importance: bool = True,
         truncated: bool = False,
-        engine: Literal["auto", "numba", "numpy"] = "auto",
+        engine: Engine = "auto",
     ) -> None:
         if dim < 1:
             raise ValueError(f"dim must be at least 1; got {dim}")
@@ -82,8 +85,8 @@ class ReferenceSet:
         self._loops = _loops(engine)
         # Coordinates are kept in units of the power of two nearest the bandwidth: nothing is rounded by
         # it, and no bandwidth, however small, overflows a square.
-        self._unit = 2.0 ** np.round(np.log2(self.bandwidth))
-        self._sharp = HALF_LOG2_E * (self._unit / self.bandwidth) ** 2
+        self._unit = float(2.0 ** np.round(np.log2(self.bandwidth)))
+        self._sharp = float(HALF_LOG2_E * (self._unit / self.bandwidth) ** 2)
         self._rate = 0.0 if half_life is None else 1.0 / half_life
         self._storage = Storage(dim)
         self._centre: Vector | None = None
@@ -160,8 +163,8 @@ class ReferenceSet:
             self._newest = max(self._newest, float(times.max()))
             self._move_epoch()
             start = len(self)
-            numbers = np.arange(start, start + n)
-            self._storage.write(numbers, Rows(scaled, rewards, times, ids, np.zeros(n)))
+            rows = Rows(*halves(scaled), np.zeros(n), rewards, times, ids)
+            self._storage.write(np.arange(start, start + n), rows)
             self._storage.count += n
             self._appended += n
             self._accumulate(start)
@@ -185,7 +188,7 @@ class ReferenceSet:
             if 2 * len(numbers) > len(self):
                 self.rebuild()  # half of kept² pairs are now fewer than kept x gone
             else:
-                self._add(lost.points, -self._decay(lost.times), 0, len(self))
+                self._add(lost.points, -self._decay(lost.time), 0, len(self))
 
     def rebuild(self) -> None:
         """Compute all densities anew, from the points alone."""
@@ -205,23 +208,47 @@ class ReferenceSet:
                 ((queries - self._centre) / self._unit).clip(-self._reach, self._reach).astype(np.float32)
             )
             fade = self._fade(self._newest if time is None else time)
-            limit = np.float32(HALF_LOG2_E if self.truncated else READ_LIMIT)
+            limit = HALF_LOG2_E if self.truncated else READ_LIMIT
             for chunk, _, count in self._storage.spans(0, len(self)):
                 self._loops.read(
                     chunk.high, chunk.density, chunk.reward, chunk.time, count, scaled,
-                    np.float32(self._sharp), self._epoch, self._rate, fade, limit, self.importance, totals,
+                    self._sharp, self._epoch, self._rate, fade, limit, self.importance, totals,
                 )  # fmt: skip
         mass, weight, earned = totals.T
         # earned / weight can leave [0, 1] by a rounding
         mean = np.divide(earned, weight, out=np.full(len(queries), 0.5), where=weight > 0).clip(0.0, 1.0)
         return Estimate(mass=mass.copy(), mean=mean)
 
+    def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
+        """Return arrays and a JSON-able spec, from which `from_arrays` rebuilds this set bit for bit."""
+        spec = {name: getattr(self, name) for name in OPTIONS}
+        if self._centre is None:
+            return {}, spec
+        clock = {"epoch": self._epoch, "appended": self._appended, "newest": self._newest}
+        rows = self._storage.read(np.arange(len(self)))
+        return rows._asdict() | {"centre": self._centre}, spec | clock
+
+    @classmethod
+    def from_arrays(
+        cls, arrays: Mapping[str, Array], spec: Mapping[str, Any], *, engine: Engine = "auto"
+    ) -> Self:
+        """Rebuild what `to_arrays` returned."""
+        references = cls(**{name: spec[name] for name in OPTIONS}, engine=engine)
+        if "centre" in arrays:
+            rows = Rows(**{name: arrays[name] for name in Rows._fields})
+            references._storage.write(np.arange(len(rows.id)), rows)
+            references._storage.count = len(rows.id)
+            references._centre = checks.vector("centre", arrays["centre"], length=references.dim)
+            references._epoch, references._newest = float(spec["epoch"]), float(spec["newest"])
+            references._appended = int(spec["appended"])
+        return references
+
     def _accumulate(self, start: int) -> None:
         """Add the kernels of rows from `start` on to all densities; theirs must be zero."""
         for first in range(start, len(self), SLICE):
             last = min(first + SLICE, len(self))
             rows = self._storage.read(np.arange(first, last))
-            decay = self._decay(rows.times)
+            decay = self._decay(rows.time)
             earlier = self._add(rows.points, decay, 0, first)  # both sides of each pair in one pass
             for chunk, a, b in self._storage.spans(first, last):
                 chunk.density[a:b] += earlier[: b - a]

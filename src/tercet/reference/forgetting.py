@@ -1,7 +1,7 @@
 """Forgetting rules as values: what the memory drops, and when."""
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tercet.types import Ids
 VANISHED = 40  # halvings: evidence worth 2^-40 of its first day no longer moves any posterior
 
 
+@runtime_checkable
 class Memory(Protocol):
     """What a rule may look at."""
 

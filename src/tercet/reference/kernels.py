@@ -64,6 +64,7 @@ def measure(block, point, distance):
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def read(high, density, reward, time, count, queries, sharp, epoch, rate, fade, limit, importance, totals):
     """Add one chunk's Σκg, Σκgw and Σκgwr for each query to `totals`."""
+    sharp, limit = np.float32(sharp), np.float32(limit)
     decay = np.zeros(BLOCK, np.float32)
     weight = np.zeros(BLOCK, np.float32)
     earned = np.zeros(BLOCK, np.float32)

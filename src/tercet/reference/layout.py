@@ -15,17 +15,30 @@ import numpy as np
 from tercet.checks import Array
 
 BLOCK = 512  # rows a block: its coordinates and partial sums stay in the first-level cache
+COLUMNS = ("density", "reward", "time", "id")
 CHUNK_NUMBERS = 1 << 21  # coordinates a chunk (262,144 rows of 8): arrays of 8 MiB, which get huge pages
 
 
 class Rows(NamedTuple):
-    """Columns of some rows, in float64."""
+    """Columns of some rows."""
 
-    points: Array
-    rewards: Array
-    times: Array
-    ids: Array
-    densities: Array
+    high: Array
+    low: Array
+    density: Array
+    reward: Array
+    time: Array
+    id: Array
+
+    @property
+    def points(self) -> Array:
+        """Both halves together, in float64."""
+        return self.high.astype(np.float64) + self.low
+
+
+def halves(points: Array) -> tuple[Array, Array]:
+    """Split float64 numbers into two float32 numbers, of which they are the sum (to 48 bits)."""
+    high = points.astype(np.float32)
+    return high, (points - high).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,30 +88,26 @@ class Storage:
             return
         while len(self.chunks) * self._rows <= numbers.max():
             self.chunks.append(Chunk.empty(self._rows, self.dim))
-        high = rows.points.astype(np.float32)
-        low = (rows.points - high).astype(np.float32)
-        self.split = self.split or bool(low.any())
+        self.split = self.split or bool(rows.low.any())
         for chunk, places, mine in self._places(numbers):
             block, lane = places // BLOCK, places % BLOCK
-            chunk.high[block, :, lane] = high[mine]
+            chunk.high[block, :, lane] = rows.high[mine]
             if self.split:
-                chunk.low[block, :, lane] = low[mine]
-            chunk.density[places] = rows.densities[mine]
-            chunk.reward[places] = rows.rewards[mine]
-            chunk.time[places] = rows.times[mine]
-            chunk.id[places] = rows.ids[mine]
+                chunk.low[block, :, lane] = rows.low[mine]
+            for name in COLUMNS:
+                getattr(chunk, name)[places] = getattr(rows, name)[mine]
 
     def read(self, numbers: Array) -> Rows:
         """Return the rows at these numbers."""
         n = len(numbers)
-        rows = Rows(np.empty((n, self.dim)), np.empty(n), np.empty(n), np.empty(n, np.int64), np.empty(n))
+        high, low = np.empty((2, n, self.dim), np.float32)
+        rows = Rows(high, low, np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64))
         for chunk, places, mine in self._places(numbers):
             block, lane = places // BLOCK, places % BLOCK
-            rows.points[mine] = chunk.high[block, :, lane].astype(np.float64) + chunk.low[block, :, lane]
-            rows.rewards[mine] = chunk.reward[places]
-            rows.times[mine] = chunk.time[places]
-            rows.ids[mine] = chunk.id[places]
-            rows.densities[mine] = chunk.density[places]
+            rows.high[mine] = chunk.high[block, :, lane]
+            rows.low[mine] = chunk.low[block, :, lane] if self.split else 0
+            for name in COLUMNS:
+                getattr(rows, name)[mine] = getattr(chunk, name)[places]
         return rows
 
     def column(self, name: str) -> Array:
@@ -121,3 +130,8 @@ class Storage:
         for number in range(chunk_of.min(), chunk_of.max() + 1) if len(numbers) else ():
             mine = np.flatnonzero(chunk_of == number)
             yield self.chunks[number], numbers[mine] - number * self._rows, mine
+
+
+def lanes(blocks: Array) -> Array:
+    """Blocks as rows of points."""
+    return blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])

@@ -10,6 +10,7 @@ import numpy as np
 
 from tercet.checks import Array
 from tercet.iwkr import squared_distances
+from tercet.reference.layout import lanes
 
 
 def read(
@@ -28,7 +29,7 @@ def read(
     totals: Array,
 ) -> None:
     """Add one chunk's Σκg, Σκgw and Σκgwr for each query to `totals`."""
-    points = _rows(high)[:count].astype(np.float64)
+    points = lanes(high)[:count].astype(np.float64)
     kappa = _kappa(queries.astype(np.float64), points, sharp, limit)
     g = np.exp2((time[:count] - epoch) * rate)
     w = g / np.maximum(density[:count], 1e-300) if importance else g
@@ -52,16 +53,12 @@ def add(
     sums: Array,
 ) -> None:
     """Add each point's kernel to the densities of rows first..last, and the rows' kernels to `sums`."""
-    rows = _rows(high)[first:last].astype(np.float64)
+    rows = lanes(high)[first:last].astype(np.float64)
     if split:
-        rows += _rows(low)[first:last]
+        rows += lanes(low)[first:last]
     kappa = _kappa(points, rows, sharp, limit)
     density[first:last] += weights @ kappa
     sums += kappa @ np.exp2((time[first:last] - epoch) * rate)
-
-
-def _rows(blocks: Array) -> Array:
-    return blocks.transpose(0, 2, 1).reshape(-1, blocks.shape[1])
 
 
 def _kappa(queries: Array, points: Array, sharp: float, limit: float) -> Array:

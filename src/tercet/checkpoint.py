@@ -1,0 +1,55 @@
+"""Files that hold arrays and a JSON spec: safetensors, written whole or not at all, never pickle."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tercet.checks import Array
+
+FORMAT = 1
+
+
+class CheckpointError(ValueError):
+    """A file that is missing, damaged, or not what was asked for."""
+
+
+def write(path: str | PathLike[str], kind: str, arrays: Mapping[str, Array], spec: Mapping[str, Any]) -> None:
+    """Write arrays and spec to a new file, then put it in place of the old one in a single step."""
+    from safetensors.numpy import save_file
+
+    target = Path(path)
+    header = {"kind": kind, "format": str(FORMAT), "spec": json.dumps(spec, allow_nan=False)}
+    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(handle)
+    try:
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, draft, header)
+        Path(draft).chmod(0o644)  # mkstemp's own mode keeps other users out
+        Path(draft).replace(target)
+    finally:
+        Path(draft).unlink(missing_ok=True)
+
+
+def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Array], dict[str, Any]]:
+    """Return arrays and spec of a file that `write` made for this kind."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(f"{path} can not be read as a checkpoint: {error}") from error
+    if header.get("kind") != kind:
+        raise CheckpointError(f"{path} must hold a {kind}; it holds {header.get('kind', 'something else')}")
+    if header.get("format") != str(FORMAT):
+        raise CheckpointError(f"{path} is of format {header.get('format')}; this tercet reads {FORMAT}")
+    try:
+        return arrays, json.loads(header["spec"])
+    except (KeyError, ValueError) as error:
+        raise CheckpointError(f"{path} has a damaged header: {error}") from error

@@ -1,0 +1,200 @@
+"""What `tercet demo` compares: C3 and its rivals in a seasonal shop, and the best rule of hindsight."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from tercet.checks import Matrix, Vector
+from tercet.environments.simulated import FAMILIES, VISITORS, Shop, Visits
+from tercet.experiment import Streams, Trace, play
+from tercet.policies.base import Policy
+from tercet.policies.c3 import C3
+from tercet.policies.linear import LinUCB
+from tercet.policies.simple import ArmThompson, Uniform
+from tercet.reference.forgetting import Decay
+
+HINDSIGHT = "best fixed rule of hindsight"
+
+# The settings of C3 and its rivals alike are the best of a small grid on ten worlds (seeds 100 to 109)
+# that the demo never plays. A discount is per visit, a half-life in days.
+CONTENDERS: dict[str, Callable[[], Policy]] = {
+    "C3": lambda: C3(forgetting=Decay(half_life=25.0), sharpness=12.0, progress=False),
+    "LinUCB, discounted": lambda: LinUCB(width=0.3, discount=0.998),
+    "LinUCB": lambda: LinUCB(width=1.0),
+    "Thompson per product": lambda: ArmThompson(half_life=60.0),
+    "uniform": Uniform,
+}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Comparison:
+    """What all policies did in the same worlds; `shop`, `year` and `embeddings` are those of the first."""
+
+    shop: Shop
+    year: Visits
+    traces: dict[str, list[Trace]]  # one a seed
+    hindsight: Matrix  # regrets of the best fixed rule, seeds x visits
+    embeddings: Float[np.ndarray, "kinds products dim"]  # phi of every product, for a typical visitor
+
+    def regrets(self, name: str) -> Matrix:
+        """Return the regret of each visit, seeds x visits."""
+        if name == HINDSIGHT:
+            return self.hindsight
+        return np.array([trace.regrets for trace in self.traces[name]])
+
+    @property
+    def names(self) -> list[str]:
+        """Everybody compared, lowest regret first."""
+        return sorted([*self.traces, HINDSIGHT], key=lambda name: float(self.regrets(name).sum()))
+
+
+class Interval(NamedTuple):
+    """A mean over seeds and the half-width of its 95 % interval (Student's t; NaN of a single seed)."""
+
+    mean: float
+    half: float
+
+
+class _Task(NamedTuple):
+    name: str
+    seed: int
+    visits: int
+
+
+class _Outcome(NamedTuple):
+    task: _Task
+    trace: Trace
+    embeddings: Float[np.ndarray, "kinds products dim"] | None
+
+
+def compare(
+    *, seeds: int, visits: int, jobs: int = 1, advance: Callable[[str], None] = lambda _: None
+) -> Comparison:
+    """Play every policy in `seeds` worlds of `visits` visits on `jobs` processes.
+
+    `advance` is told the name of each policy that has finished a world.
+    """
+    for name, value in (("seeds", seeds), ("visits", visits), ("jobs", jobs)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1; got {value}")
+    # C3 comes first: the longest tasks must not be the last to start.
+    tasks = [_Task(name, seed, visits) for name in CONTENDERS for seed in range(seeds)]
+    outcomes = {}
+    for outcome in _outcomes(tasks, jobs):
+        outcomes[outcome.task] = outcome
+        advance(outcome.task.name)
+    worlds = [_world(seed, visits) for seed in range(seeds)]
+    years = [shop.year(Streams.of(luck).rounds) for shop, luck in worlds]
+    embeddings = outcomes[tasks[0]].embeddings
+    assert embeddings is not None
+    return Comparison(
+        shop=worlds[0][0],
+        year=years[0],
+        traces={
+            name: [outcomes[_Task(name, seed, visits)].trace for seed in range(seeds)] for name in CONTENDERS
+        },
+        hindsight=np.array([hindsight(shop, year) for (shop, _), year in zip(worlds, years, strict=True)]),
+        embeddings=embeddings,
+    )
+
+
+def interval(values: Vector) -> Interval:
+    """Return the mean over seeds with its 95 % interval."""
+    from scipy.stats import t
+
+    count = len(values)
+    if count < 2:
+        return Interval(float(np.mean(values)), float("nan"))
+    half = t.ppf(0.975, count - 1) * np.std(values, ddof=1) / np.sqrt(count)
+    return Interval(float(np.mean(values)), float(half))
+
+
+def hindsight(shop: Shop, year: Visits) -> Vector:
+    """Return the regret of each visit under the best fixed rule.
+
+    The rule knows the kind of each visitor and ranks the families once for each kind; it shows any
+    product of the highest-ranked family on offer (its regret is the average over those). Of all such
+    rules it is the one that sells most in the year, chosen with the year's true means in hand. It can
+    not adapt, so a policy that follows the seasons may beat it.
+    """
+    families = shop.products.families[year.offers]
+    member = families[:, :, None] == np.arange(len(FAMILIES))
+    counts = member.sum(1)
+    totals = np.einsum("vo,vof->vf", year.means, member)
+    values = np.divide(totals, counts, out=np.full(totals.shape, np.nan), where=counts > 0)
+    earned = np.empty(len(values))
+    for kind in range(len(VISITORS)):
+        visits = np.flatnonzero(year.kinds == kind)
+        ranked = values[np.ix_(visits, best_ranking(values[visits]))]
+        first = np.argmax(~np.isnan(ranked), axis=1)
+        earned[visits] = ranked[np.arange(len(visits)), first]
+    return year.means.max(1) - earned
+
+
+def best_ranking(values: Matrix) -> list[int]:
+    """Return the ranking of columns that earns most when each row takes its first column that is not NaN.
+
+    Exact, by dynamic programming over sets of columns: rank a column first, and the rows that have it
+    are settled; the others only have columns of the remaining set.
+    """
+    count = values.shape[1]
+    sets = np.arange(2**count)
+    present = ~np.isnan(values)
+    gains = np.zeros((len(sets), count))
+    np.add.at(gains, present @ (1 << np.arange(count)), np.nan_to_num(values))
+    for bit in 1 << np.arange(count):  # from rows with exactly this set to rows within this set
+        holders = sets[(sets & bit) > 0]
+        gains[holders] += gains[holders ^ bit]
+    best, first = np.zeros(len(sets)), np.zeros(len(sets), dtype=np.int64)
+    for left in sets[1:]:
+        members = np.flatnonzero(left & (1 << np.arange(count)))
+        earned = gains[left, members] + best[left ^ (1 << members)]
+        best[left], first[left] = earned.max(), members[earned.argmax()]
+    ranking, left = [], int(sets[-1])
+    while left:
+        ranking.append(int(first[left]))
+        left ^= 1 << ranking[-1]
+    return ranking
+
+
+def _world(seed: int, visits: int) -> tuple[Shop, np.random.Generator]:
+    world, luck = np.random.default_rng(seed).spawn(2)
+    return Shop.draw(world, visits=visits), luck
+
+
+def _run(task: _Task) -> _Outcome:
+    shop, luck = _world(task.seed, task.visits)
+    policy = CONTENDERS[task.name]()
+    trace = play(policy, shop, luck)
+    return _Outcome(task, trace, _embeddings(policy, shop) if isinstance(policy, C3) else None)
+
+
+def _embeddings(policy: C3, shop: Shop) -> Float[np.ndarray, "kinds products dim"]:
+    arms = shop.products.features
+    return np.stack([policy.embed(np.tile(visitor, (len(arms), 1)), arms) for visitor in shop.kinds])
+
+
+def _outcomes(tasks: list[_Task], jobs: int) -> Iterator[_Outcome]:
+    if jobs == 1:
+        yield from map(_run, tasks)
+        return
+    # Spawned, not forked: a fork may copy another thread's lock while it is held.
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_one_thread)
+    try:
+        yield from (future.result() for future in as_completed([pool.submit(_run, task) for task in tasks]))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _one_thread() -> None:
+    """Keep each process to one core; two that both want all cores only wait for each other."""
+    import torch
+    from threadpoolctl import threadpool_limits
+
+    torch.set_num_threads(1)
+    threadpool_limits(1)

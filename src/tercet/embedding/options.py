@@ -1,0 +1,81 @@
+"""How phi is trained: the options of Algorithm 1."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+from tercet import checks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training:
+    """The options of Algorithm 1; the defaults are ours, `Training.paper()` has the paper's values.
+
+    epochs, patience : most epochs; stop after `patience` of them without a better validation loss
+        (None: never).
+    usage, limit : share of the history drawn anew in each epoch, and at most how many rows (None: any).
+    reference : share of the drawn rows that serve as references; the others are queries.
+    batch, rate, decay : queries per step, Adam's rate, and the factor that shrinks it every epoch.
+    calibration, bins : weight of the expected calibration error in the loss, and its number of bins.
+    partitions : number of time intervals; a query sees the references of its own interval only.
+        None: chosen from the history, see `intervals.choose`.
+    validation : share of the history held out to pick the best epoch; 0: the last epoch is kept.
+    importance : weight references by their density (IWKR), or not (NWKR).
+    """
+
+    epochs: int = 100
+    patience: int | None = 15
+    usage: float = 1.0
+    limit: int | None = 4_096
+    reference: float = 0.4
+    batch: int = 256
+    rate: float = 5e-3
+    decay: float = 0.98
+    calibration: float = 0.0
+    bins: int = 10
+    partitions: int | None = None
+    validation: float = 0.15
+    importance: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "patience", "limit", "batch", "bins", "partitions"):
+            value = getattr(self, name)
+            smallest = 2 if name == "limit" else 1
+            if value is not None and not value >= smallest:
+                raise ValueError(f"{name} must be at least {smallest}; got {value}")
+        for name in ("rate", "usage", "reference", "decay"):
+            checks.positive(name, getattr(self, name))
+        for name in ("usage", "decay"):
+            if getattr(self, name) > 1:
+                raise ValueError(f"{name} must lie in (0, 1]; got {getattr(self, name)}")
+        if not self.reference < 1:
+            raise ValueError(f"reference must lie in (0, 1), queries are the rest; got {self.reference}")
+        if not 0 <= self.validation < 1:
+            raise ValueError(f"validation must lie in [0, 1); got {self.validation}")
+        if not 0 <= self.calibration < float("inf"):
+            raise ValueError(f"calibration must be a finite number, 0 or more; got {self.calibration}")
+
+    @classmethod
+    def paper(cls, **changes: Any) -> Self:
+        """Return the values of the paper's classification experiments, with changes.
+
+        The validation share is that of its news experiment, the only one it gives.
+
+        >>> Training.paper(epochs=4, usage=0.5, calibration=5.0, partitions=200).batch  # its simulation
+        16
+        """
+        values: dict[str, Any] = {
+            "epochs": 50,
+            "patience": None,
+            "usage": 0.1,
+            "limit": None,
+            "reference": 0.2,
+            "batch": 16,
+            "rate": 1e-3,
+            "decay": 0.99,
+            "calibration": 2.0,
+            "bins": 5,
+            "partitions": 1,
+            "validation": 0.2,
+            "importance": True,
+        }
+        return cls(**(values | changes))
