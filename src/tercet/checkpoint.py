@@ -13,6 +13,7 @@ import numpy as np
 from tercet.checks import Array
 
 FORMAT = 1
+HEADER = "tercet"
 
 
 class CheckpointError(ValueError):
@@ -24,7 +25,8 @@ def write(path: str | PathLike[str], kind: str, arrays: Mapping[str, Array], spe
     from safetensors.numpy import save_file
 
     target = Path(path)
-    header = {"kind": kind, "format": str(FORMAT), "spec": json.dumps(spec, allow_nan=False)}
+    # One entry only: safetensors writes several in any order, and equal states should give equal files.
+    header = {HEADER: json.dumps({"kind": kind, "format": FORMAT, "spec": spec}, allow_nan=False)}
     handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(handle)
     try:
@@ -41,15 +43,12 @@ def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Array], dict[s
 
     try:
         with safe_open(path, framework="numpy") as file:
-            header = file.metadata() or {}
+            header = json.loads((file.metadata() or {}).get(HEADER, "{}"))
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, OSError) as error:
+    except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(f"{path} can not be read as a checkpoint: {error}") from error
     if header.get("kind") != kind:
         raise CheckpointError(f"{path} must hold a {kind}; it holds {header.get('kind', 'something else')}")
-    if header.get("format") != str(FORMAT):
+    if header.get("format") != FORMAT:
         raise CheckpointError(f"{path} is of format {header.get('format')}; this tercet reads {FORMAT}")
-    try:
-        return arrays, json.loads(header["spec"])
-    except (KeyError, ValueError) as error:
-        raise CheckpointError(f"{path} has a damaged header: {error}") from error
+    return arrays, header["spec"]

@@ -71,23 +71,19 @@ def march(alpha, beta, mode, y, rule):
 def fill(middle, half, alpha, beta, mode, log_peak, below, rule, mass, cdf, above):
     """Write each arm's mass and CDF at the nodes; return their ripple and the chance of a draw beyond."""
     size = len(rule.nodes)
-    step, growth = np.empty(size), np.empty(size)
-    x = 1.0 / (1.0 + math.exp(-middle))
+    step, up, down = half * rule.nodes, np.empty(size), np.empty(size)
     for j in range(size):
-        step[j] = half * rule.nodes[j]
-        if abs(step[j]) < 1.0:
-            growth[j] = math.log1p(x * math.expm1(step[j]))
-        else:
-            growth[j] = softplus(middle + step[j]) - softplus(middle)
+        up[j], down[j] = growth(middle, step[j]), growth(-middle, -step[j])
     ripple, beyond = 0.0, 0.0
     for k in range(len(alpha)):
         fallen = fall(alpha[k], beta[k], middle - mode[k])
         beyond += math.exp(-fallen) if middle > mode[k] else 1.0
         total, first, second = 0.0, 0.0, 0.0
         cdf[k] = below[k]
+        slope, bend = (alpha[k], up) if alpha[k] <= beta[k] else (-beta[k], down)
         for j in range(size):
-            exponent = log_peak[k] - fallen + alpha[k] * step[j] - (alpha[k] + beta[k]) * growth[j]
-            m = half * math.exp(max(exponent, -100.0))  # subnormal numbers are slow
+            exponent = log_peak[k] - fallen + slope * step[j] - (alpha[k] + beta[k]) * bend[j]
+            m = half * math.exp(max(exponent, -700.0))  # subnormal numbers are slow
             mass[k, j] = m
             total += rule.weights[j] * m
             first += rule.last[j, 0] * m
@@ -191,11 +187,12 @@ def reach(y, side, alpha, beta, mode):
     bend = (alpha + beta) * e / (1.0 + e) ** 2
     far = 2.0 * DEEP / (slope + math.sqrt(slope * slope + 2.0 * bend * DEEP))
     for _ in range(60):
-        # What has fallen is convex in the distance: a step of Newton's lands on the place or beyond.
+        # What has fallen is convex in the distance: a step of Newton's lands on the place or beyond, if
+        # its rounding errors let it.
         excess = fall(alpha, beta, y + side * far - mode) - here - DEEP
         if 0.0 <= excess < 0.2 * DEEP:
             break
-        far -= excess / (side * steepness(y + side * far, alpha, beta))
+        far = max(far - excess / (side * steepness(y + side * far, alpha, beta)), 0.001 * far)
     return far
 
 
@@ -207,10 +204,10 @@ def fall(alpha, beta, t):
         alpha, beta, t = beta, alpha, -t
     p = alpha / (alpha + beta)
     if t < 1.0:
-        growth = math.log1p(p * math.expm1(t))
+        grown = math.log1p(p * math.expm1(t))
     else:
-        growth = math.log1p(-p) + softplus(math.log(p) - math.log1p(-p) + t)
-    return (alpha + beta) * growth - alpha * t
+        grown = math.log1p(-p) + softplus(math.log(p) - math.log1p(-p) + t)
+    return (alpha + beta) * grown - alpha * t
 
 
 @kernel()
@@ -219,6 +216,15 @@ def steepness(y, alpha, beta):
     """Return the derivative of `fall` at the place y."""
     e = math.exp(-abs(y))
     return (beta * e - alpha) / (1.0 + e) if y < 0.0 else (beta - alpha * e) / (1.0 + e)
+
+
+@kernel()
+@no_type_check
+def growth(y, step):
+    """Return softplus(y + step) - softplus(y)."""
+    if abs(step) < 1.0:
+        return math.log1p(math.expm1(step) / (1.0 + math.exp(-y)))
+    return softplus(y + step) - softplus(y)
 
 
 @kernel()

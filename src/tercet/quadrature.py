@@ -17,10 +17,10 @@ from tercet.checks import Array, Matrix, Vector
 
 Cube = Float[np.ndarray, "_ _ _"]
 
-SMALLEST = 1e-250  # 1 / parameter is the length of a tail, and both must be floating-point numbers
-SHARPEST = 1e10  # beyond it SciPy's incomplete beta function loses its digits
+SMALLEST, SHARPEST = 1e-100, 1e10  # beyond them SciPy's incomplete beta function loses its digits
 TOLERANCE = 1e-9
 NEGLIGIBLE = 1e-12
+MOST_PANELS = 4096  # ten times what was ever needed: noise must not keep the halving going
 
 
 def propensities(alpha: Any, beta: Any) -> Vector:
@@ -29,7 +29,7 @@ def propensities(alpha: Any, beta: Any) -> Vector:
     Every probability is within 1e-6 of the truth, and mostly within 1e-9. They are not normalised: the
     distance of their sum from 1 shows the error. A parameter of zero makes a point mass (alpha at 0, beta
     at 1), and point masses that tie for the largest share equally. Arms whose parameters both exceed 1e10
-    count as just that sharp, and parameters below 1e-250 as 1e-250.
+    count as just that sharp, and parameters below 1e-100 as 1e-100.
 
     >>> propensities([2, 1], [1, 2]).round(6)
     array([0.833333, 0.166667])
@@ -107,7 +107,7 @@ def _adaptive(alpha: Vector, beta: Vector) -> Vector:
         shares, error = _shares(arms, left, right, below, above)
         # Scales go from 1e-3 (much evidence) to 1e+3 (little): halving in asinh finds them all quickly.
         middle = np.sinh((np.arcsinh(left) + np.arcsinh(right)) / 2)
-        rough = (error > TOLERANCE) & (left < middle) & (middle < right)
+        rough = (error > TOLERANCE) & (left < middle) & (middle < right) & (len(left) < MOST_PANELS)
         total[rows] += shares[~rough].sum(axis=0)
         left, right, below, above, middle = (x[rough] for x in (left, right, below, above, middle))
         between = arms.cdf(middle)
@@ -187,6 +187,8 @@ class _Arms:
         y = y[:, None]
         near, far = np.where(y < 0, self.alpha, self.beta), np.where(y < 0, self.beta, self.alpha)
         distance = np.abs(y)
+        # For whole numbers SciPy sums a binomial series and loses digits; the next number is not whole.
+        far = np.nextafter(far, np.inf)
         # Where exp(-distance) leaves the floating-point range its power series has one term left.
         power = np.exp(np.minimum(-near * distance - np.log(near) - self.log_beta, 0.0))
         tail = np.where(distance < 600, betainc(near, far, expit(-distance)), power)

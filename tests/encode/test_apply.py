@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save_file
 
+from tercet import checkpoint
 from tercet.encode import Encoder, EncoderOptions
 
 HISTORY = [
@@ -212,12 +213,12 @@ def test_a_truncated_file_is_refused(saved, tmp_path, data):
         Encoder.load(path)
 
 
-@pytest.mark.parametrize("metadata", [None, {"kind": "c3", "format": "1", "spec": "{}"}])
-def test_a_foreign_file_is_refused(tmp_path, metadata):
-    path = tmp_path / "foreign"
-    save_file({"weight": np.ones(3)}, path, metadata=metadata)
-    with pytest.raises(ValueError, match=str(path)):
-        Encoder.load(path)
+def test_a_foreign_file_is_refused(tmp_path):
+    save_file({"weight": np.ones(3)}, tmp_path / "foreign")
+    checkpoint.write(tmp_path / "policy", "policy", {}, {})
+    for path in (tmp_path / "foreign", tmp_path / "policy", tmp_path / "nowhere"):
+        with pytest.raises(ValueError, match=str(path)):
+            Encoder.load(path)
 
 
 def test_a_state_with_another_content_is_refused(encoder):

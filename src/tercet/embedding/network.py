@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from tercet import checks
-from tercet.embedding.inference import REACH, Perceptron
+from tercet.checks import Matrix
+from tercet.embedding.inference import REACH, Perceptron, Phi
 
 
 class Network(nn.Module):
@@ -76,6 +77,20 @@ def export(network: Network) -> Perceptron:
         scale=network.scale.cpu().numpy(),
         context_dim=network.context_dim,
     )
+
+
+def frozen(module: nn.Module) -> Phi:
+    """Return any module of (contexts, arms) as a function of NumPy arrays, in evaluation mode."""
+    module.eval()
+    sample = next(module.parameters(), torch.empty(0))
+
+    def embed(contexts: Matrix, arms: Matrix) -> Matrix:
+        with torch.no_grad():
+            inputs = [torch.as_tensor(rows).to(sample.device, sample.dtype) for rows in (contexts, arms)]
+            embeddings: Tensor = module(*inputs)
+        return embeddings.double().cpu().numpy()
+
+    return embed
 
 
 def _linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:

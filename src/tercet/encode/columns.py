@@ -71,7 +71,7 @@ class Number:
 @final
 @dataclass(frozen=True, kw_only=True)
 class Category:
-    """One feature a label; with `pooled`, one more for the rare labels and everything unseen."""
+    """One feature a label; with `pooled`, one more for rare, unseen and missing ones."""
 
     name: str
     gaps: bool

@@ -181,12 +181,13 @@ class Shop:
 
 
 SLOTS = 6  # products of a family on sale at any time
-LINES = 3  # a family's product lines: a racing and a children's bicycle are described quite differently
+FEATURES = 8  # of a product's description
+LINES = 2  # a family's product lines: a racing and a children's bicycle are described quite differently
 
 
 def _products(rng: np.random.Generator) -> Products:
     """Draw the shelf: in each slot one product follows another, each on sale for two to eight months."""
-    lines = rng.normal(size=(len(FAMILIES), LINES, 6))
+    lines = rng.normal(size=(len(FAMILIES), LINES, FEATURES))
     families, arrives, leaves = [], [], []
     for slot in range(SLOTS * len(FAMILIES)):
         day = -HISTORY_YEARS * YEAR - rng.uniform(0, 150)
@@ -196,7 +197,7 @@ def _products(rng: np.random.Generator) -> Products:
             day += rng.uniform(60, 240)
             leaves.append(day)
     count = len(families)
-    features = lines[families, rng.integers(LINES, size=count)] + rng.normal(scale=0.25, size=(count, 6))
+    features = lines[families, rng.integers(LINES, size=count)] + rng.normal(scale=0.25, size=(count, FEATURES))
     return Products(
         families=np.array(families),
         arrives=np.array(arrives),

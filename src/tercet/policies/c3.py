@@ -114,7 +114,7 @@ class C3:
         Its news experiment: `C3.paper(hidden=(512,), dim=128, bandwidth=.6, forgetting=RandomDrop(),
         training=Training.paper(epochs=20, batch=32, decay=.9, calibration=.01, reference=.01, partitions=3))`.
         """
-        settings = {
+        settings: dict[str, Any] = {
             "hidden": (64,),
             "dim": 8,
             "bandwidth": 1.0,
@@ -144,7 +144,9 @@ class C3:
         self._embed, self._counts, self._widths = embed, counts, widths
         self._references, self._timed, self._learned = references, timed, 0
 
-    def choose(self, context: Any, arms: Any, rng: np.random.Generator, *, time: float | None = None) -> Choice:
+    def choose(
+        self, context: Any, arms: Any, rng: np.random.Generator, *, time: float | None = None
+    ) -> Choice:
         """Draw a reward for each arm from its posterior and play the best (Algorithm 2, lines 2-7)."""
         beliefs = self.beliefs(context, arms, time=time)
         if self.explore == "greedy":
@@ -276,7 +278,11 @@ class C3:
     def _new_references(self, dim: int) -> ReferenceSet:
         half_life = self.forgetting.half_life if isinstance(self.forgetting, Decay) else None
         return ReferenceSet(
-            dim=dim, bandwidth=self.bandwidth, half_life=half_life, importance=self.importance, engine=self.engine
+            dim=dim,
+            bandwidth=self.bandwidth,
+            half_life=half_life,
+            importance=self.importance,
+            engine=self.engine,
         )
 
     def _forget(self, references: ReferenceSet, learned: int) -> None:
@@ -316,6 +322,8 @@ class C3:
 def _read_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
     rules = {rule.__name__: rule for rule in (Decay, RandomDrop, Window)}
     settings = dict(saved) | {"training": Training(**saved["training"])}
+    if saved["prior"] is not None:
+        settings["prior"] = tuple(saved["prior"])
     if saved["forgetting"] is not None:
         values = dict(saved["forgetting"])
         settings["forgetting"] = rules[values.pop("rule")](**values)
@@ -334,7 +342,7 @@ def _is_module(phi: Any) -> bool:
 def _inference(phi: Any) -> Phi:
     """Return phi as a function of NumPy arrays."""
     if not _is_module(phi):
-        return phi  # type: ignore[no-any-return]
+        return phi
     from tercet.embedding import network
 
     return network.frozen(phi)

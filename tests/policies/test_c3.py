@@ -1,0 +1,275 @@
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tercet import C3, CheckpointError, Decay, Feedback, RandomDrop, Training, Window, iwkr
+from tests.laws.policies import ARMS, contents, history
+
+QUICK = Training(epochs=3)
+
+
+def arms_only(contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    return arms
+
+
+def rows(n: int, *, seed: int = 0, **changes: Any) -> Feedback:
+    rng = np.random.default_rng(seed)
+    columns = {"contexts": np.zeros((n, 0)), "arms": rng.normal(size=(n, 2)), "rewards": rng.random(n)}
+    return Feedback(**(columns | changes))
+
+
+@pytest.fixture(scope="module")
+def trained() -> C3:
+    policy = C3(hidden=(16,), dim=4, training=QUICK, progress=False)
+    policy.fit(history(n=300), np.random.default_rng(0))
+    return policy
+
+
+def test_the_posterior_is_the_papers(rng: np.random.Generator) -> None:
+    outcomes = rows(50)
+    policy = C3(phi=arms_only, bandwidth=0.8, sharpness=2.0, prior=(0.5, 0.25))
+    policy.update(outcomes, rng)
+    arms = rng.normal(size=(6, 2))
+    posterior = policy.choose([], arms, rng).posterior
+    kappa = iwkr.rbf(arms, outcomes.arms, 0.8)
+    w = 1 / iwkr.densities(iwkr.rbf(outcomes.arms, outcomes.arms, 0.8))
+    eta, mu = iwkr.mass(kappa), iwkr.iwkr(kappa, w, outcomes.rewards)
+    assert posterior is not None
+    np.testing.assert_allclose(posterior.mass, eta, rtol=2e-5)
+    np.testing.assert_allclose(posterior.alpha, 2 * eta * mu + 0.5, rtol=1e-4)
+    np.testing.assert_allclose(posterior.beta, 2 * eta * (1 - mu) + 0.25, rtol=1e-4)
+
+
+def test_the_paper_and_the_default_are_configurations_of_one_class() -> None:
+    paper = C3.paper(dim=4)
+    assert type(paper) is C3
+    assert (paper.sharpness, paper.prior, paper.scale, paper.dim) == (1.0, (1.0, 1.0), False, 4)
+    assert paper.training == Training.paper()
+
+
+def test_the_default_prior_is_one_outcome_of_the_historys_mean(rng: np.random.Generator) -> None:
+    policy = C3(phi=arms_only)
+    policy.fit(rows(98, rewards=np.repeat([1.0, 0.0], [24, 74])), rng)
+    far = policy.choose([], [[1e6, 1e6]], rng).posterior
+    assert far is not None
+    assert (far.alpha[0], far.beta[0], far.mass[0]) == (0.25, 0.75, 0.0)
+
+
+def test_an_empty_history_and_an_empty_memory_still_decide(rng: np.random.Generator) -> None:
+    for policy, remember in ((C3(progress=False), True), (C3(phi=arms_only), False)):
+        policy.fit(history(n=0), rng, remember=remember)
+        choice = policy.choose([0.1, 0.2], ARMS, rng)
+        np.testing.assert_allclose(choice.propensities, 1 / 3, atol=1e-5)
+        assert len(policy) == 0
+
+
+def test_fit_without_remembering_leaves_the_memory_empty(rng: np.random.Generator) -> None:
+    policy = C3(phi=arms_only)
+    policy.fit(rows(20), rng, remember=False)
+    assert len(policy) == 0
+    policy.fit(rows(20), rng)
+    assert len(policy) == 20
+
+
+def test_greedy_plays_the_best_mean_and_ties_share(rng: np.random.Generator) -> None:
+    policy = C3(phi=arms_only, explore="greedy", floor=0.1)
+    policy.update(rows(2, arms=[[0, 0], [9, 9]], rewards=[1.0, 0.0]), rng)
+    np.testing.assert_allclose(policy.choose([], [[0, 0], [9, 9]], rng).propensities, [0.95, 0.05])
+    np.testing.assert_allclose(
+        policy.choose([], [[0, 0], [0, 0], [9, 9]], rng).propensities, [29 / 60, 29 / 60, 1 / 30]
+    )
+
+
+def test_without_a_prior_unseen_arms_are_uniform_and_nothing_is_nan(rng: np.random.Generator) -> None:
+    policy = C3(phi=arms_only, prior=(0.0, 0.0))
+    policy.update(rows(1, arms=[[0, 0]], rewards=[0.0]), rng)
+    choice = policy.choose([], [[0, 0], [50, 50]], rng)
+    assert choice.arm == 1
+    np.testing.assert_allclose(choice.propensities, [0, 1])
+
+
+@pytest.mark.parametrize(
+    "rule", [RandomDrop(fraction=0.5, every=10), Window(count=15), Window(duration=12.0)]
+)
+def test_outcomes_in_one_batch_or_one_by_one_leave_the_same_memory(
+    rule: Any, rng: np.random.Generator
+) -> None:
+    outcomes = rows(57, times=np.arange(57.0), ids=np.arange(57) * 7)
+    batch, single = C3(phi=arms_only, forgetting=rule), C3(phi=arms_only, forgetting=rule)
+    batch.update(outcomes, rng)
+    for i in range(57):
+        single.update(outcomes[i : i + 1], rng)
+    assert batch._references is not None
+    assert single._references is not None
+    assert sorted(batch._references.ids) == sorted(single._references.ids)
+    assert 0 < len(batch) < 57
+
+
+def test_decay_forgets_by_age(rng: np.random.Generator) -> None:
+    policy = C3(phi=arms_only, forgetting=Decay(half_life=2.0))
+    policy.update(rows(1, arms=[[0, 0]], times=[0.0]), rng)
+    mass = [policy.beliefs([], [[0, 0]], time=t).mass[0] for t in (0.0, 2.0, 4.0)]
+    np.testing.assert_allclose(mass, [1, 0.5, 0.25], rtol=1e-6)
+    policy.update(rows(1, times=[1000.0]), rng)
+    assert len(policy) == 1
+
+
+def test_a_trained_policy_comes_back_bit_for_bit(trained: C3, tmp_path: Path) -> None:
+    trained.save(tmp_path / "c3")
+    again = C3.load(tmp_path / "c3")
+    for seed in range(30):
+        context = np.random.default_rng(seed).uniform(-1, 1, size=2)
+        one, two = (p.choose(context, ARMS, np.random.default_rng(seed)) for p in (trained, again))
+        assert one.arm == two.arm
+        np.testing.assert_array_equal(one.propensities, two.propensities)
+    assert contents(tmp_path / "a", trained) == contents(tmp_path / "b", again)
+
+
+@pytest.mark.parametrize(
+    "rule", [None, RandomDrop(fraction=0.3, every=7), Window(count=9), Decay(half_life=0.1)]
+)
+def test_settings_survive_saving(rule: Any, tmp_path: Path) -> None:
+    policy = C3(phi=arms_only, forgetting=rule, floor=0.25, prior=(0.1, 0.7), training=Training(epochs=7))
+    policy.save(tmp_path / "c3")
+    again = C3.load(tmp_path / "c3", phi=arms_only)
+    assert (again.forgetting, again.floor, again.prior, again.training.epochs) == (rule, 0.25, (0.1, 0.7), 7)
+
+
+def test_a_phi_of_ones_own_must_be_given_again(tmp_path: Path) -> None:
+    C3(phi=arms_only).save(tmp_path / "c3")
+    with pytest.raises(CheckpointError, match="give that phi to load"):
+        C3.load(tmp_path / "c3")
+
+
+def test_a_damaged_policy_is_refused(trained: C3, tmp_path: Path) -> None:
+    from tercet import checkpoint
+
+    trained.save(tmp_path / "c3")
+    arrays, spec = checkpoint.read(tmp_path / "c3", "tercet.C3")
+    short = arrays | {"references.density": arrays["references.density"][:-1]}
+    bent = {name: array for name, array in arrays.items() if name != "phi.weights.0"}
+    for broken in ((short, spec), (bent, spec), (arrays, {}), (arrays, spec | {"settings": {"dim": 3}})):
+        checkpoint.write(tmp_path / "c3", "tercet.C3", *broken)
+        with pytest.raises(CheckpointError, match="can not be loaded as a C3 policy"):
+            C3.load(tmp_path / "c3")
+
+
+BAD_UPDATES = [
+    ("as before; got 1 and 2", {"contexts": np.zeros((1, 1))}),
+    ("as before; got 0 and 3", {"arms": np.zeros((1, 3))}),
+    ("times must come with every outcome or with none", {"times": [1.0]}),
+    ("points must lie within", {"arms": [[1e38, 0.0]]}),
+]
+
+
+@pytest.mark.parametrize(("message", "change"), BAD_UPDATES)
+def test_a_bad_outcome_is_refused_and_changes_nothing(
+    message: str, change: dict[str, Any], rng: np.random.Generator, tmp_path: Path
+) -> None:
+    policy = C3(phi=arms_only)
+    policy.update(rows(5), rng)
+    before = contents(tmp_path / "a", policy)
+    with pytest.raises(ValueError, match=message):
+        policy.update(rows(1, **change), rng)
+    assert contents(tmp_path / "a", policy) == before
+
+
+def test_deciding_before_fitting_says_what_to_do(rng: np.random.Generator) -> None:
+    with pytest.raises(ValueError, match="call fit"):
+        C3().choose([0.0], [[1.0]], rng)
+
+
+def test_questions_of_another_shape_are_refused(trained: C3, rng: np.random.Generator) -> None:
+    with pytest.raises(ValueError, match="must have 2 and 3 features, as before; got 1 and 3"):
+        trained.choose([0.0], ARMS, rng)
+    with pytest.raises(ValueError, match="time must be finite"):
+        trained.choose([0.0, 0.0], ARMS, rng, time=np.nan)
+
+
+@pytest.mark.parametrize(
+    ("message", "options"),
+    [
+        ("dim and hidden", {"dim": 0}),
+        ("dim and hidden", {"hidden": (0,)}),
+        ("bandwidth", {"bandwidth": -1.0}),
+        ("sharpness", {"sharpness": 0.0}),
+        ("prior", {"prior": (-1.0, 1.0)}),
+        ("prior", {"prior": (np.nan, 1.0)}),
+        ("floor", {"floor": 1.5}),
+        ("phi must be callable", {"phi": 3}),
+    ],
+)
+def test_senseless_settings_are_refused(message: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=message):
+        C3(**options)
+
+
+def test_a_phi_that_returns_rubbish_is_refused(rng: np.random.Generator) -> None:
+    policy = C3(phi=lambda contexts, arms: arms * np.nan)
+    with pytest.raises(ValueError, match="phi's result must be finite"):
+        policy.update(rows(1), rng)
+    assert len(policy) == 0
+
+
+def test_an_error_in_fit_leaves_the_policy_as_it_was(rng: np.random.Generator, tmp_path: Path) -> None:
+    calls = []
+
+    def moody(contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return arms
+
+    policy = C3(phi=moody)
+    policy.fit(rows(10), rng)
+    before = contents(tmp_path / "a", policy)
+    with pytest.raises(KeyboardInterrupt):
+        policy.fit(rows(20), rng)
+    assert contents(tmp_path / "a", policy) == before
+
+
+def test_explain_names_the_outcomes_that_carry_a_score(rng: np.random.Generator) -> None:
+    outcomes = rows(40, ids=np.arange(40) + 100)
+    policy = C3(phi=arms_only, bandwidth=0.5)
+    policy.update(outcomes, rng)
+    evidence = policy.explain([], [0.2, 0.1], most=3)
+    w = 1 / iwkr.densities(iwkr.rbf(outcomes.arms, outcomes.arms, 0.5))
+    weights = iwkr.rbf(np.array([[0.2, 0.1]]), outcomes.arms, 0.5)[0] * w
+    heaviest = np.argsort(-weights)[:3]
+    np.testing.assert_array_equal(evidence.ids, heaviest + 100)
+    np.testing.assert_allclose(evidence.weights, weights[heaviest] / weights.sum(), rtol=1e-6)
+    np.testing.assert_allclose(evidence.rewards, outcomes.rewards[heaviest], atol=1e-7)
+    rest = C3(phi=arms_only, bandwidth=0.5)
+    rest.update(outcomes[np.setdiff1d(np.arange(40), heaviest)], rng)
+    without = rest.explain([], [0.2, 0.1]).estimate
+    np.testing.assert_allclose(evidence.without.mean, without.mean, atol=1e-5)
+    np.testing.assert_allclose(evidence.without.mass, without.mass, rtol=1e-5)
+
+
+def test_explain_without_evidence_says_so() -> None:
+    with pytest.raises(ValueError, match="no evidence yet"):
+        C3(phi=arms_only).explain([], [1.0, 0.0])
+
+
+def test_any_torch_module_is_trained_as_phi(rng: np.random.Generator, tmp_path: Path) -> None:
+    import torch
+
+    class Bilinear(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Bilinear(2, 3, 4)
+
+        def forward(self, contexts: torch.Tensor, arms: torch.Tensor) -> torch.Tensor:
+            return self.layer(contexts, arms)  # type: ignore[no-any-return]
+
+    module = Bilinear()
+    before = module.layer.weight.detach().clone()
+    policy = C3(phi=module, training=QUICK, progress=False)
+    policy.fit(history(), rng)
+    assert not torch.equal(before, module.layer.weight)
+    choice = policy.choose([0.5, 0.1], ARMS, np.random.default_rng(0))
+    policy.save(tmp_path / "c3")
+    again = C3.load(tmp_path / "c3", phi=module)
+    assert again.choose([0.5, 0.1], ARMS, np.random.default_rng(0)).arm == choice.arm
