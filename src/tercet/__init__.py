@@ -2,6 +2,7 @@
 
 from tercet.checkpoint import CheckpointError
 from tercet.embedding.options import Training
+from tercet.encode import Encoder
 from tercet.policies.c3 import C3
 from tercet.posterior import propensities
 from tercet.reference.exact import Estimate, ReferenceSet
@@ -13,6 +14,7 @@ __all__ = [
     "CheckpointError",
     "Choice",
     "Decay",
+    "Encoder",
     "Estimate",
     "Feedback",
     "Posterior",

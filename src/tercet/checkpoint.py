@@ -47,8 +47,12 @@ def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Array], dict[s
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
     except (SafetensorError, OSError, ValueError) as error:
         raise CheckpointError(f"{path} can not be read as a checkpoint: {error}") from error
+    if not isinstance(header, dict):
+        raise CheckpointError(f"{path} has a damaged header: {header!r}")
     if header.get("kind") != kind:
         raise CheckpointError(f"{path} must hold a {kind}; it holds {header.get('kind', 'something else')}")
     if header.get("format") != FORMAT:
         raise CheckpointError(f"{path} is of format {header.get('format')}; this tercet reads {FORMAT}")
+    if not isinstance(header.get("spec"), dict):
+        raise CheckpointError(f"{path} has a damaged header: it must hold a spec")
     return arrays, header["spec"]

@@ -15,7 +15,7 @@ SMALLEST = 1e-300  # smaller parameters draw log-odds beyond the floating-point 
 
 
 def posterior(
-    mass: Any, mean: Any, *, sharpness: float = 1.0, prior: tuple[float, float] = (0.0, 0.0)
+    mass: Any, mean: Any, *, sharpness: float = 1.0, prior: Any = (0.0, 0.0)
 ) -> Posterior:
     """Return each arm's Beta posterior from its kernel mass and mean reward.
 
@@ -34,8 +34,8 @@ def posterior(
     if min(ones, zeros) < 0:
         raise ValueError(f"prior must be two numbers of at least 0; got {prior}")
     evidence = checks.positive("sharpness", sharpness) * mass
-    alpha = evidence * mean + ones  # Eq. 8 and 9, sharpened, plus the prior
-    beta = evidence * (1 - mean) + zeros
+    alpha = evidence * mean + ones  # Eq. 7, sharpened, plus the prior
+    beta = evidence * (1 - mean) + zeros  # Eq. 8
     unknown = alpha + beta == 0
     alpha[unknown] = beta[unknown] = 1.0
     return Posterior(mean=alpha / (alpha + beta), mass=mass, alpha=alpha, beta=beta)

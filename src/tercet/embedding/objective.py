@@ -11,6 +11,9 @@ from torch.nn import functional
 # has no gradient at the very queries that are most wrong.
 EDGE = 1e-4
 
+# exp is many times slower where its result is denormal, so sums of kernels stop above that: at 2e-35.
+FAINT = -80.0
+
 
 def estimate(
     queries: Float[Tensor, "*g q d"],
@@ -44,7 +47,7 @@ def estimate(
         log_weight = log_kernel - density.log().unsqueeze(-2)
     # Only ratios of weights matter, so softmax keeps mean and gradient where every kernel underflows.
     mean = (torch.softmax(log_weight, dim=-1) @ rewards.unsqueeze(-1)).squeeze(-1)
-    mass = log_kernel.exp().sum(dim=-1)
+    mass = log_kernel.clamp(min=FAINT).exp().sum(dim=-1)
     if same is not None:
         mean, mass = mean.masked_fill(lonely, 0.5), mass.masked_fill(lonely, 0.0)
     return mass, mean
@@ -74,7 +77,7 @@ class _Density(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, points: Tensor, same: Tensor | None) -> Tensor:
-        kernel = _exponents(points, points).clamp_(max=0).exp_()
+        kernel = _exponents(points, points).clamp_(FAINT, 0).exp_()
         if same is not None:
             kernel *= same
         density = kernel.sum(dim=-1)

@@ -162,12 +162,8 @@ class ReferenceSet:
             self._centre = centre
             self._newest = max(self._newest, float(times.max()))
             self._move_epoch()
-            start = len(self)
-            rows = Rows(*halves(scaled), np.zeros(n), rewards, times, ids)
-            self._storage.write(np.arange(start, start + n), rows)
-            self._storage.count += n
             self._appended += n
-            self._accumulate(start)
+            self._append(Rows(*halves(scaled), np.zeros(n), rewards, times, ids))
 
     def forget(self, gone: Any) -> None:
         """Remove the references where the mask is true, and their kernels from the others' densities.
@@ -192,10 +188,10 @@ class ReferenceSet:
 
     def rebuild(self) -> None:
         """Compute all densities anew, from the points alone."""
+        rows = self._storage.read(np.arange(len(self)))
         with interrupts.held():
-            for chunk, first, last in self._storage.spans(0, len(self)):
-                chunk.density[first:last] = 0.0
-            self._accumulate(0)
+            self._storage.count = 0
+            self._append(rows)
 
     def estimate(self, queries: Any, time: float | None = None) -> Estimate:
         """Return mass and mean at each query, seen at this time (default: the newest outcome's)."""
@@ -243,17 +239,18 @@ class ReferenceSet:
             references._appended = int(spec["appended"])
         return references
 
-    def _accumulate(self, start: int) -> None:
-        """Add the kernels of rows from `start` on to all densities; theirs must be zero."""
-        for first in range(start, len(self), SLICE):
-            last = min(first + SLICE, len(self))
-            rows = self._storage.read(np.arange(first, last))
-            decay = self._decay(rows.time)
-            earlier = self._add(rows.points, decay, 0, first)  # both sides of each pair in one pass
-            for chunk, a, b in self._storage.spans(first, last):
-                chunk.density[a:b] += earlier[: b - a]
-                earlier = earlier[b - a :]
-            self._add(rows.points, decay, first, last)
+    def _append(self, rows: Rows) -> None:
+        """Write rows behind the others, slice by slice; each pair of kernels serves both its densities."""
+        for first in range(0, len(rows.id), SLICE):
+            part = Rows(*(column[first : first + SLICE] for column in rows))
+            start, n = len(self), len(part.id)
+            points, decay = part.points, self._decay(part.time)
+            earlier = self._add(points, decay, 0, start)
+            alone = decay if n == 1 else 0.0  # κ(s, s) = 1; several meet each other below
+            self._storage.write(np.arange(start, start + n), part._replace(density=earlier + alone))
+            self._storage.count += n
+            if n > 1:
+                self._add(points, decay, start, start + n)
 
     def _add(self, points: Matrix, weights: Vector, start: int, stop: int) -> Vector:
         """Add weighted kernels of points to the densities of rows start..stop; return Σgκ at each point."""
