@@ -173,16 +173,17 @@ def fine_grid(alpha, beta, rng):
 def test_propensities_lie_between_the_sums_that_enclose_the_integral(cases, arms, low, high):
     """F_a and the product of the others both grow, so sums over any grid enclose ∫ Π_{b≠a} F_b dF_a."""
     rng = np.random.default_rng(arms)
-    alpha, beta = cases(rng, arms, low, high)
-    cdfs = fine_grid(alpha, beta, rng)
-    steps, others = np.diff(cdfs, axis=0), cdfs.prod(axis=1)[:, None] / cdfs
-    least, most = (steps * others[:-1]).sum(axis=0), (steps * others[1:]).sum(axis=0)
-    beyond = 1 - cdfs[-1] + others[0]
-    result = propensities(alpha, beta)
-    assert (least - 1e-6 <= result).all()
-    assert (result <= most + beyond + 1e-6).all()
-    assert (most + beyond - least).max() < 0.02  # the enclosure is a narrow one
-    np.testing.assert_allclose(result, (least + most) / 2, atol=1e-4)
+    for _ in range(3):
+        alpha, beta = cases(rng, arms, low, high)
+        cdfs = fine_grid(alpha, beta, rng)
+        steps, others = np.diff(cdfs, axis=0), cdfs.prod(axis=1)[:, None] / cdfs
+        least, most = (steps * others[:-1]).sum(axis=0), (steps * others[1:]).sum(axis=0)
+        beyond = 1 - cdfs[-1] + cdfs[0] * others[0]
+        result = propensities(alpha, beta)
+        assert (least - 1e-9 <= result).all()
+        assert (result <= most + beyond + 1e-9).all()
+        assert (most + beyond - least).max() < 1e-3  # the enclosure is a narrow one
+        np.testing.assert_allclose(result, (least + most) / 2, atol=1e-5)  # the trapezoidal rule
 
 
 @pytest.mark.parametrize("cases", [scattered, contended])
@@ -229,7 +230,7 @@ def test_identical_arms_share_equally(arms, copies):
 @LAWS
 @given(arms_of(-1, 3))
 def test_a_hopeless_arm_changes_nothing(arms):
-    # Its mean is 1e-12; 500 arms of evidence 1e4 at most put no more than 1e-9 of their mass below 1e-9.
+    # It exceeds 1e-8 with a probability of 1e-3 at most; each other arm stays below with 1e-5 at most.
     better = np.add(arms, [[1.0], [0.0]])
     crowd = np.append(better, [[1e-3], [1e9]], axis=1)
     np.testing.assert_allclose(propensities(*crowd)[:-1], propensities(*better), atol=1e-6)

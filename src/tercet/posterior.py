@@ -14,9 +14,7 @@ __all__ = ["draw", "posterior", "propensities", "quick_propensities", "with_floo
 SMALLEST = 1e-300  # smaller parameters draw log-odds beyond the floating-point range
 
 
-def posterior(
-    mass: Any, mean: Any, *, sharpness: float = 1.0, prior: Any = (0.0, 0.0)
-) -> Posterior:
+def posterior(mass: Any, mean: Any, *, sharpness: float = 1.0, prior: Any = (0.0, 0.0)) -> Posterior:
     """Return each arm's Beta posterior from its kernel mass and mean reward.
 
     `sharpness` multiplies the evidence; `prior` is added as pseudo-counts (of reward one, of reward zero).
