@@ -17,7 +17,7 @@ from tercet.checks import Matrix, Vector
 from tercet.types import Feedback, Round
 
 YEAR = 365.0  # days
-HISTORY_YEARS = 2
+HISTORY_YEARS = 3
 
 FAMILIES = (
     "bicycles",

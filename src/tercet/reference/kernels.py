@@ -61,6 +61,39 @@ def measure(block, point, distance):
         j += 1
 
 
+@numba.njit(inline="always")
+def measure_two(block, p, q, distance_p, distance_q):
+    """Squared distances of two points to each row of a block."""
+    dim = len(p)
+    distance_p[:] = 0
+    distance_q[:] = 0
+    j = 0
+    while j + 4 <= dim:
+        p0, p1, p2, p3 = p[j], p[j + 1], p[j + 2], p[j + 3]
+        q0, q1, q2, q3 = q[j], q[j + 1], q[j + 2], q[j + 3]
+        for i in range(BLOCK):
+            x0, x1, x2, x3 = block[j, i], block[j + 1, i], block[j + 2, i], block[j + 3, i]
+            d0, d1, d2, d3 = x0 - p0, x1 - p1, x2 - p2, x3 - p3
+            e0, e1, e2, e3 = x0 - q0, x1 - q1, x2 - q2, x3 - q3
+            distance_p[i] += d0 * d0 + d1 * d1 + d2 * d2 + d3 * d3
+            distance_q[i] += e0 * e0 + e1 * e1 + e2 * e2 + e3 * e3
+        j += 4
+    while j < dim:
+        p0, q0 = p[j], q[j]
+        for i in range(BLOCK):
+            d0, e0 = block[j, i] - p0, block[j, i] - q0
+            distance_p[i] += d0 * d0
+            distance_q[i] += e0 * e0
+        j += 1
+
+
+@numba.njit(inline="always")
+def kernel_single(exponent, limit):
+    """2^-exponent, or zero beyond the limit."""
+    kappa = exp2_single(max(-exponent, -NEGLIGIBLE))
+    return kappa if exponent <= limit else np.float32(0)
+
+
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
 def read(high, density, reward, time, count, queries, sharp, epoch, rate, fade, limit, importance, totals):
     """Add one chunk's Σκg, Σκgw and Σκgwr for each query to `totals`."""
@@ -68,7 +101,7 @@ def read(high, density, reward, time, count, queries, sharp, epoch, rate, fade, 
     decay = np.zeros(BLOCK, np.float32)
     weight = np.zeros(BLOCK, np.float32)
     earned = np.zeros(BLOCK, np.float32)
-    distance = np.empty(BLOCK, np.float32)
+    distance_n, distance_m = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.float32)
     for b in range(-(-count // BLOCK)):
         offset = b * BLOCK
         rows = min(BLOCK, count - offset)
@@ -84,19 +117,27 @@ def read(high, density, reward, time, count, queries, sharp, epoch, rate, fade, 
             decay[i] = g * fade
             weight[i] = w
             earned[i] = weight[i] * reward[offset + i]
-        for n in range(len(queries)):
-            measure(high[b], queries[n], distance)
-            mass = regression = positive = np.float32(0)
+        for n in range(0, len(queries), 2):  # two at a time: each coordinate is loaded once for both
+            m = min(n + 1, len(queries) - 1)
+            measure_two(high[b], queries[n], queries[m], distance_n, distance_m)
+            mass_n = weight_n = earned_n = np.float32(0)
+            mass_m = weight_m = earned_m = np.float32(0)
             for i in range(BLOCK):
-                exponent = distance[i] * sharp
-                kappa = exp2_single(max(-exponent, -NEGLIGIBLE))
-                kappa = kappa if exponent <= limit else np.float32(0)
-                mass += kappa * decay[i]
-                regression += kappa * weight[i]
-                positive += kappa * earned[i]
-            totals[n, 0] += mass
-            totals[n, 1] += regression
-            totals[n, 2] += positive
+                kappa_n = kernel_single(distance_n[i] * sharp, limit)
+                kappa_m = kernel_single(distance_m[i] * sharp, limit)
+                mass_n += kappa_n * decay[i]
+                weight_n += kappa_n * weight[i]
+                earned_n += kappa_n * earned[i]
+                mass_m += kappa_m * decay[i]
+                weight_m += kappa_m * weight[i]
+                earned_m += kappa_m * earned[i]
+            totals[n, 0] += mass_n
+            totals[n, 1] += weight_n
+            totals[n, 2] += earned_n
+            if m > n:
+                totals[m, 0] += mass_m
+                totals[m, 1] += weight_m
+                totals[m, 2] += earned_m
 
 
 @numba.njit(cache=True, nogil=True, fastmath=FAST, error_model="numpy")
