@@ -214,7 +214,7 @@ def test_permuting_the_arms_permutes_the_propensities(arms, random):
 @given(arms_of(-3, 6, most=50))
 def test_propensities_add_up_to_one_without_being_normalised(arms):
     result = propensities(*arms)
-    assert (result >= 0).all()
+    assert ((result >= 0) & (result <= 1)).all()
     assert result.sum() == pytest.approx(1, abs=1e-6)
 
 
@@ -246,6 +246,7 @@ def test_one_more_arm_never_helps_the_others(arms):
 @given(arms_of(-3, 6, most=30))
 def test_quick_propensities_are_the_exact_ones_normalised(arms):
     quick = quick_propensities(*arms)
+    assert ((quick >= 0) & (quick <= 1)).all()
     np.testing.assert_allclose(quick, propensities(*arms), atol=1e-6)
     assert quick.sum() == pytest.approx(1, abs=1e-12)
 
@@ -309,6 +310,19 @@ def test_point_masses_win_lose_or_share(method, alpha, beta, expected):
 )
 def test_absurd_parameters_still_give_the_right_limit(method, alpha, beta, expected):
     np.testing.assert_allclose(method(alpha, beta), expected, atol=1e-6)
+
+
+def test_counts_of_clicks_and_views_take_no_more_panels_than_other_numbers(monkeypatch):
+    panels = []
+
+    def counted(arms, left, *rest):
+        panels.append(len(left))
+        return shares(arms, left, *rest)
+
+    shares = quadrature._shares
+    monkeypatch.setattr(quadrature, "_shares", counted)
+    propensities([21.0, 25.0, 1000.0], [1e8, 1.2e8, 4e9])
+    assert sum(panels) < 100
 
 
 @METHODS

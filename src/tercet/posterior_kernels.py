@@ -2,12 +2,11 @@
 
 The march starts below everything that matters, carries every arm's CDF along, and takes steps as long as
 sixteen Gauss-Legendre nodes allow. On the logit scale the log-density of Beta(alpha, beta) is
-alpha y - (alpha + beta) softplus(y) + constant: convex downwards, with straight lines at both ends.
+alpha y - (alpha + beta) softplus(y) + constant: concave, with straight lines at both ends.
 """
 
 import functools
 import math
-from typing import no_type_check
 
 import numba
 import numpy as np
@@ -23,7 +22,6 @@ kernel = functools.partial(
 
 
 @kernel()
-@no_type_check  # Numba does the typing
 def quick(alpha, beta, rule):
     """Return the normalised propensities of arms whose parameters are all positive."""
     mode = np.log(alpha) - np.log(beta)
@@ -37,7 +35,6 @@ def quick(alpha, beta, rule):
 
 
 @kernel()
-@no_type_check
 def march(alpha, beta, mode, y, rule):
     """Integrate from y on until the largest draw is almost surely below."""
     arms, size = len(alpha), len(rule.nodes)
@@ -67,7 +64,6 @@ def march(alpha, beta, mode, y, rule):
 
 
 @kernel()
-@no_type_check
 def fill(middle, half, alpha, beta, mode, log_peak, below, rule, mass, cdf, above):
     """Write each arm's mass and CDF at the nodes; return their ripple and the chance of a draw beyond."""
     size = len(rule.nodes)
@@ -96,7 +92,6 @@ def fill(middle, half, alpha, beta, mode, log_peak, below, rule, mass, cdf, abov
 
 
 @kernel()
-@no_type_check
 def share(mass, cdf, rule, shares):
     """Write each arm's probability to be the largest within the step; return the integrands' ripple."""
     arms, size = mass.shape
@@ -122,7 +117,6 @@ def share(mass, cdf, rule, shares):
 
 
 @kernel()
-@no_type_check
 def lowest(alpha, beta, mode):
     """Return a place that the largest draw exceeds, save for a probability of exp(-DEEP)."""
     low = -math.inf
@@ -144,7 +138,6 @@ def lowest(alpha, beta, mode):
 
 
 @kernel()
-@no_type_check
 def cdf_at(y, alpha, beta, mode, log_peak, rule):
     """Integrate the density over the tail from y away from the mode."""
     side = 1.0 if y > mode else -1.0
@@ -170,7 +163,6 @@ def cdf_at(y, alpha, beta, mode, log_peak, rule):
 
 
 @kernel()
-@no_type_check
 def longest(y, knee):
     """Return the longest half step from y: a long one could jump over the bend between -knee and knee."""
     if y > knee:
@@ -179,7 +171,6 @@ def longest(y, knee):
 
 
 @kernel()
-@no_type_check
 def reach(y, side, alpha, beta, mode):
     """Return how far it is from y, away from the mode, until the log-density has fallen by DEEP more."""
     here, slope = fall(alpha, beta, y - mode), side * steepness(y, alpha, beta)
@@ -197,7 +188,6 @@ def reach(y, side, alpha, beta, mode):
 
 
 @kernel()
-@no_type_check
 def fall(alpha, beta, t):
     """Return log(density at the mode / density at distance t), in a form whose large terms do not cancel."""
     if alpha > beta:
@@ -211,7 +201,6 @@ def fall(alpha, beta, t):
 
 
 @kernel()
-@no_type_check
 def steepness(y, alpha, beta):
     """Return the derivative of `fall` at the place y."""
     e = math.exp(-abs(y))
@@ -219,7 +208,6 @@ def steepness(y, alpha, beta):
 
 
 @kernel()
-@no_type_check
 def growth(y, step):
     """Return softplus(y + step) - softplus(y)."""
     if abs(step) < 1.0:
@@ -228,14 +216,12 @@ def growth(y, step):
 
 
 @kernel()
-@no_type_check
 def softplus(y):
     """Return log(1 + exp(y))."""
     return max(y, 0.0) + math.log1p(math.exp(-abs(y)))
 
 
 @kernel()
-@no_type_check
 def log_peak_of(alpha, beta):
     """Return the log-density at the mode."""
     spread = 0.5 * (math.log(alpha) + math.log(beta / (alpha + beta))) - HALF_LOG_TWO_PI
@@ -243,7 +229,6 @@ def log_peak_of(alpha, beta):
 
 
 @kernel()
-@no_type_check
 def stirling(z):
     """Return the error of Stirling's formula for log Gamma."""
     if z < 10.0:

@@ -20,7 +20,7 @@ Cube = Float[np.ndarray, "_ _ _"]
 SMALLEST, SHARPEST = 1e-100, 1e10  # beyond them SciPy's incomplete beta function loses its digits
 TOLERANCE = 1e-9
 NEGLIGIBLE = 1e-12
-MOST_PANELS = 4096  # ten times what was ever needed: noise must not keep the halving going
+MOST_PANELS = 1000  # in one round, where 58 was the most ever seen: noise must not keep the halving going
 
 
 def propensities(alpha: Any, beta: Any) -> Vector:
@@ -100,7 +100,7 @@ def _adaptive(alpha: Vector, beta: Vector) -> Vector:
         # The arms' shares of a panel add up to the growth of the maximum's CDF: most panels end here.
         live = above.prod(axis=1) - below.prod(axis=1) > NEGLIGIBLE
         if not live.any():
-            return total
+            return np.minimum(total, 1.0)
         left, right, below, above = left[live], right[live], below[live], above[live]
         keep = below.min(axis=0) < 1 - NEGLIGIBLE  # the other arms lie below all that is left
         arms, rows, below, above = arms.take(keep), rows[keep], below[:, keep], above[:, keep]

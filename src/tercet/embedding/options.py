@@ -23,10 +23,10 @@ class Training:
     """
 
     epochs: int = 100
-    patience: int | None = 15
+    patience: int | None = 20
     usage: float = 1.0
     limit: int | None = 4_096
-    reference: float = 0.4
+    reference: float = 0.2
     batch: int = 256
     rate: float = 5e-3
     decay: float = 0.98

@@ -34,8 +34,10 @@ TRENDS = ("riding to work", "cycling tours", "snow", "hiking", "training")
 
 # The trend that each family follows, one row a kind of visitor: equal numbers are coupled families.
 FOLLOWS = np.array([[0, 0, 2, 2, 0, 3, 4, 4], [1, 1, 2, 2, 3, 3, 4, 4]])
-# How much each kind of visitor cares for a trend at all (log-odds).
-INTEREST = np.array([[0.2, 0.0, -0.6, -0.4, 0.0], [0.0, 0.1, 0.2, 0.0, -0.2]])
+# How much each kind of visitor cares for a family at all (log-odds).
+INTEREST = np.array(
+    [[0.3, 0.0, -0.6, -0.8, 0.1, -0.2, 0.1, -0.1], [0.1, -0.2, 0.3, 0.0, -0.3, 0.0, 0.0, -0.3]]
+)
 
 PEAK_DAY = np.array([30.0, 95.0, 290.0, 170.0, 0.0])  # day 0 is 1 April: snow peaks in mid-January
 SWING = np.array([1.0, 1.6, 1.9, 1.3, 0.5])  # log-odds between the yearly mean and the peak
@@ -98,14 +100,14 @@ class Visits:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shop:
-    """One drawn world: `Shop.draw(rng)`. Two logged years end on day 0, then the year to play begins.
+    """One drawn world: `Shop.draw(rng)`. Three logged years end on day 0, then the year to play begins.
 
     A visitor is shown one product out of `offered` that are on sale, and buys it or not. Policies see
     a noisy description of the visitor and of each product; family, kind and trend are hidden.
 
     >>> shop = Shop.draw(np.random.default_rng(0), visits=100)
     >>> len(shop.history(np.random.default_rng(1))), len(list(shop.rounds(np.random.default_rng(2))))
-    (200, 100)
+    (300, 100)
     """
 
     products: Products
@@ -130,10 +132,10 @@ class Shop:
     def demand(self, times: Any) -> Float[np.ndarray, "_ _ _"]:
         """Return the chance that a visitor buys a product of usual quality: times x kinds x families."""
         levels = self.trends.levels(times)
-        return _sigmoid(np.stack([(levels + INTEREST[k])[:, FOLLOWS[k]] for k in range(len(VISITORS))], 1))
+        return _sigmoid(levels[:, FOLLOWS] + INTEREST)
 
     def history(self, rng: np.random.Generator) -> Feedback:
-        """Return two logged years in which the shown product was drawn evenly."""
+        """Return the logged years, in which the shown product was drawn evenly."""
         visits = self._visits(HISTORY_YEARS * self.visits, -HISTORY_YEARS * YEAR, 0.0, rng)
         rows = np.arange(len(visits.times))
         shown = rng.integers(self.offered, size=len(rows))
@@ -171,9 +173,9 @@ class Shop:
         contexts = self.kinds[kinds] + rng.normal(scale=0.5, size=(count, self.kinds.shape[1]))
         lots = np.where(self.products.on_sale(times), rng.random((count, len(self.products.families))), 2.0)
         offers = np.argsort(lots, axis=1)[:, : self.offered]
-        trends = FOLLOWS[kinds[:, None], self.products.families[offers]]
-        levels = np.take_along_axis(self.trends.levels(times), trends, axis=1)
-        means = _sigmoid(levels + INTEREST[kinds[:, None], trends] + self.products.quality[offers])
+        pairs = kinds[:, None], self.products.families[offers]
+        levels = np.take_along_axis(self.trends.levels(times), FOLLOWS[pairs], axis=1)
+        means = _sigmoid(levels + INTEREST[pairs] + self.products.quality[offers])
         rewards = (rng.random(means.shape) < means).astype(np.float64)
         return Visits(
             times=times, kinds=kinds, contexts=contexts, offers=offers, means=means, rewards=rewards
@@ -197,7 +199,9 @@ def _products(rng: np.random.Generator) -> Products:
             day += rng.uniform(60, 240)
             leaves.append(day)
     count = len(families)
-    features = lines[families, rng.integers(LINES, size=count)] + rng.normal(scale=0.25, size=(count, FEATURES))
+    features = lines[families, rng.integers(LINES, size=count)] + rng.normal(
+        scale=0.25, size=(count, FEATURES)
+    )
     return Products(
         families=np.array(families),
         arrives=np.array(arrives),

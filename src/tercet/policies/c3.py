@@ -6,7 +6,7 @@ posterior, play the best draw, append the outcome, forget what is stale. No grad
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from typing import Any, Literal, Self, final
 
@@ -156,11 +156,12 @@ class C3:
             scores = posterior.draw(beliefs.alpha, beliefs.beta, rng)  # line 5
             chances = posterior.quick_propensities(beliefs.alpha, beliefs.beta)
         best = np.flatnonzero(scores == scores.max())  # line 7
-        arm = best[rng.integers(len(best))]
-        uniform, lucky = rng.random(), rng.integers(len(scores))
-        if uniform < self.floor:
-            arm = lucky
-        return Choice(arm=int(arm), propensities=posterior.with_floor(chances, self.floor), posterior=beliefs)
+        arm = best[0] if len(best) == 1 else rng.choice(best)
+        if self.floor > 0:
+            chances = posterior.with_floor(chances, self.floor)
+            if rng.random() < self.floor:
+                arm = rng.integers(len(scores))
+        return Choice(arm=int(arm), propensities=chances, posterior=beliefs)
 
     def beliefs(self, context: Any, arms: Any, *, time: float | None = None) -> Posterior:
         """Return the Beta posterior of each arm (Algorithm 2, lines 3-4; Eq. 7 and 8)."""
@@ -268,8 +269,9 @@ class C3:
                 centre=centre,
                 scale=spread,
             )
+        options = replace(self.training, importance=self.importance)  # learn what is decided with
         report = training.train(
-            module, history, rng, bandwidth=self.bandwidth, options=self.training, progress=self.progress
+            module, history, rng, bandwidth=self.bandwidth, options=options, progress=self.progress
         )
         if report.interrupted:
             warnings.warn("training was interrupted; phi is kept at its best epoch so far", stacklevel=3)
