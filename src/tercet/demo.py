@@ -1,7 +1,9 @@
 """What `tercet demo` compares: C3 and its rivals in a seasonal shop, and the best rule of hindsight."""
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from typing import NamedTuple
@@ -9,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from tercet.checks import Matrix, Vector
+from tercet.checks import Array, Matrix, Vector
+from tercet.embedding.options import Training
 from tercet.environments.simulated import FAMILIES, VISITORS, Shop, Visits
 from tercet.experiment import Streams, Trace, play
 from tercet.policies.base import Policy
@@ -23,10 +26,16 @@ HINDSIGHT = "best fixed rule of hindsight"
 # The settings of C3 and its rivals alike are the best of a small grid on ten worlds (seeds 100 to 109)
 # that the demo never plays. A discount is per visit, a half-life in days.
 CONTENDERS: dict[str, Callable[[], Policy]] = {
-    "C3": lambda: C3(forgetting=Decay(half_life=25.0), sharpness=12.0, progress=False),
-    "LinUCB, discounted": lambda: LinUCB(width=0.3, discount=0.998),
+    "C3": lambda: C3(
+        forgetting=Decay(half_life=15.0),
+        sharpness=12.0,
+        # A partition a month: time enough to learn from, too short for demand to change much.
+        training=Training(partitions=36, limit=6144, reference=0.6, patience=None),
+        progress=False,
+    ),
+    "LinUCB, discounted": lambda: LinUCB(width=0.1, discount=0.997),
     "LinUCB": lambda: LinUCB(width=1.0),
-    "Thompson per product": lambda: ArmThompson(half_life=60.0),
+    "Thompson per product": lambda: ArmThompson(half_life=40.0),
     "uniform": Uniform,
 }
 
@@ -136,7 +145,7 @@ def hindsight(shop: Shop, year: Visits) -> Vector:
     return year.means.max(1) - earned
 
 
-def best_ranking(values: Matrix) -> list[int]:
+def best_ranking(values: Matrix) -> Array:
     """Return the ranking of columns that earns most when each row takes its first column that is not NaN.
 
     Exact, by dynamic programming over sets of columns: rank a column first, and the rows that have it
@@ -159,7 +168,7 @@ def best_ranking(values: Matrix) -> list[int]:
     while left:
         ranking.append(int(first[left]))
         left ^= 1 << ranking[-1]
-    return ranking
+    return np.array(ranking)
 
 
 def _world(seed: int, visits: int) -> tuple[Shop, np.random.Generator]:
@@ -184,17 +193,23 @@ def _outcomes(tasks: list[_Task], jobs: int) -> Iterator[_Outcome]:
         yield from map(_run, tasks)
         return
     # Spawned, not forked: a fork may copy another thread's lock while it is held.
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_one_thread)
+    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"))
     try:
-        yield from (future.result() for future in as_completed([pool.submit(_run, task) for task in tasks]))
+        with _one_thread_each():
+            futures = [pool.submit(_run, task) for task in tasks]
+        yield from (future.result() for future in as_completed(futures))
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _one_thread() -> None:
-    """Keep each process to one core; two that both want all cores only wait for each other."""
-    import torch
-    from threadpoolctl import threadpool_limits
-
-    torch.set_num_threads(1)
-    threadpool_limits(1)
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Keep processes that start here to one core each: several that want all cores wait for each other."""
+    before = os.environ.get("OMP_NUM_THREADS")
+    os.environ["OMP_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        os.environ.pop("OMP_NUM_THREADS")
+        if before is not None:
+            os.environ["OMP_NUM_THREADS"] = before

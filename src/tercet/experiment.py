@@ -69,7 +69,7 @@ def play(policy: Policy, environment: Environment, rng: np.random.Generator) -> 
     rows = [_step(policy, round_, number, streams.policy) for number, round_ in rounds]
     if not rows:
         raise ValueError("the environment must have at least one round; got none")
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
     return Trace(**({"arm_ids": None} | columns), fit_seconds=fit_seconds)
 
 

@@ -18,7 +18,7 @@ from tercet.embedding.inference import Perceptron, Phi, candidates, scaling
 from tercet.embedding.options import Training
 from tercet.reference.evidence import Evidence, explain
 from tercet.reference.exact import Engine, ReferenceSet
-from tercet.reference.forgetting import Decay, Forgetting, RandomDrop, Window
+from tercet.reference.forgetting import Decay, Forgetting, from_spec, to_spec
 from tercet.types import Choice, Feedback, Posterior
 
 PRIOR_WEIGHT = 1.0  # outcomes that the history's mean reward is worth as a prior
@@ -315,21 +315,13 @@ class C3:
     def _settings(self) -> dict[str, Any]:
         names = [f.name for f in fields(self) if f.init and f.name not in ("phi", "engine")]
         settings = {name: getattr(self, name) for name in names}
-        settings["training"] = vars(self.training)
-        if self.forgetting is not None:
-            settings["forgetting"] = {"rule": type(self.forgetting).__name__} | vars(self.forgetting)
-        return settings
+        return settings | {"training": vars(self.training), "forgetting": to_spec(self.forgetting)}
 
 
 def _read_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
-    rules = {rule.__name__: rule for rule in (Decay, RandomDrop, Window)}
-    settings = dict(saved) | {"training": Training(**saved["training"])}
-    if saved["prior"] is not None:
-        settings["prior"] = tuple(saved["prior"])
-    if saved["forgetting"] is not None:
-        values = dict(saved["forgetting"])
-        settings["forgetting"] = rules[values.pop("rule")](**values)
-    return settings
+    prior = None if saved["prior"] is None else tuple(saved["prior"])
+    rule, training = from_spec(saved["forgetting"]), Training(**saved["training"])
+    return dict(saved) | {"prior": prior, "forgetting": rule, "training": training}
 
 
 def _part(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:

@@ -18,22 +18,19 @@ class Ridge:
     """The state of a ridge regression whose old evidence fades: V = Σ γ^age x xᵀ + λI and b = Σ γ^age r x.
 
     The regulariser does not fade, so a direction nobody has tried for long stays well defined (Russac
-    et al., 2019). `factor` is the lower Cholesky factor of V, `weights` the solution of V w = b.
+    et al., 2019). `root` is R with V⁻¹ = RᵀR, `weights` the solution of V w = b.
     """
 
     precision: Matrix
     response: Vector
-    factor: Matrix
+    root: Matrix
     weights: Vector
 
     @classmethod
     def solve(cls, precision: Matrix, response: Vector) -> Self:
         """Factor V and solve for the weights."""
-        from scipy.linalg import cho_solve
-
-        factor = np.linalg.cholesky(precision)
-        weights = cho_solve((factor, True), response, check_finite=False)
-        return cls(precision=precision, response=response, factor=factor, weights=weights)
+        root = np.linalg.inv(np.linalg.cholesky(precision))
+        return cls(precision=precision, response=response, root=root, weights=root.T @ (root @ response))
 
     @classmethod
     def empty(cls, width: int, *, penalty: float) -> Self:
@@ -50,9 +47,7 @@ class Ridge:
 
     def spread(self, inputs: Matrix) -> Vector:
         """Return √(xᵀ V⁻¹ x) of each row: how little is known in its direction."""
-        from scipy.linalg import solve_triangular
-
-        return np.linalg.norm(solve_triangular(self.factor, inputs.T, lower=True, check_finite=False), axis=0)
+        return np.linalg.norm(inputs @ self.root.T, axis=1)
 
 
 def pair_features(contexts: Matrix, arms: Matrix) -> Matrix:

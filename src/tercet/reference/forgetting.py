@@ -1,7 +1,8 @@
 """Forgetting rules as values: what the memory drops, and when."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -108,6 +109,21 @@ class Decay:
 
 
 Forgetting = RandomDrop | Window | Decay
+
+
+def to_spec(rule: Forgetting | None) -> dict[str, Any] | None:
+    """Return a rule as JSON-able values."""
+    return None if rule is None else {"rule": type(rule).__name__} | vars(rule)
+
+
+def from_spec(spec: Mapping[str, Any] | None) -> Forgetting | None:
+    """Return the rule that `to_spec` wrote."""
+    if spec is None:
+        return None
+    rules = {rule.__name__: rule for rule in (RandomDrop, Window, Decay)}
+    if spec.get("rule") not in rules:
+        raise ValueError(f"the forgetting rule must be one of {sorted(rules)}; got {spec.get('rule')!r}")
+    return rules[spec["rule"]](**{name: value for name, value in spec.items() if name != "rule"})
 
 
 def _before(memory: Memory, cut: float) -> Array | None:
