@@ -31,8 +31,9 @@ storage = references._storage
 for start in range(8, count, batch):
     n = min(batch, count - start)
     points = rng.normal(size=(n, 8)).astype(dtype).astype(float)
-    rows = Rows(*halves(points), np.full(n, 9.0), np.ones(n), np.arange(n) * 1.0, np.arange(n))
-    storage.write(np.arange(start, start + n), rows)
+    numbers = np.arange(start, start + n)
+    rows = Rows(*halves(points), np.full(n, 9.0), np.ones(n), numbers * 1.0, numbers, numbers)
+    storage.write(numbers, rows)
     storage.count += n
 for _ in range(3):
     references.append(query, np.ones(8)); references.estimate(query)

@@ -7,8 +7,10 @@ contestant may have its own data in the cache, and nobody has the other's.
 import time
 from collections.abc import Callable, Mapping
 
+Work = Callable[[], object]
 
-def best(contestants: Mapping[str, Callable[[], object]], *, rounds: int = 10, turn: int = 4) -> dict[str, float]:
+
+def best(contestants: Mapping[str, Work], *, rounds: int = 10, turn: int = 4) -> dict[str, float]:
     """Return each contestant's shortest time in seconds."""
     for work in contestants.values():
         work()  # compile, touch the memory

@@ -50,7 +50,7 @@ def test_a_truncated_file_is_refused(file: Path, size: int) -> None:
 
 
 def test_foreign_and_missing_files_are_refused(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="must hold a tercet.C3; it holds test"):
+    with pytest.raises(CheckpointError, match=r"must hold a tercet\.C3; it holds test"):
         checkpoint.read(file, "tercet.C3")
     with pytest.raises(CheckpointError, match="can not be read"):
         checkpoint.read(tmp_path / "nowhere", "test")

@@ -9,9 +9,14 @@ from tercet import interrupts
 
 def test_ctrl_c_waits_until_the_block_is_done() -> None:
     done = []
-    with pytest.raises(KeyboardInterrupt), interrupts.held():
-        os.kill(os.getpid(), signal.SIGINT)
-        done.append(True)
+
+    def work() -> None:
+        with interrupts.held():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert done == [True]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

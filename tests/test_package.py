@@ -10,7 +10,19 @@ import tercet
 from tercet import C3
 from tests.policies.test_c3 import trained as trained
 
-HEAVY = ("torch", "numba", "scipy", "sklearn", "skrub", "pandas", "polars", "plotly", "matplotlib", "rich", "typer")
+HEAVY = (
+    "torch",
+    "numba",
+    "scipy",
+    "sklearn",
+    "skrub",
+    "pandas",
+    "polars",
+    "plotly",
+    "matplotlib",
+    "rich",
+    "typer",
+)
 
 
 def modules_after(code: str) -> set[str]:

@@ -92,6 +92,23 @@ class ReferenceLaws:
             np.testing.assert_allclose(estimate.mass, mass, rtol=DECISION)
             np.testing.assert_allclose(estimate.mean, mean, atol=DECISION)
 
+    def test_the_others_keep_their_order_when_some_are_forgotten(self) -> None:
+        world = World(10, 90)
+        references, alive = self.make(), np.zeros(0, int)
+        for start in range(0, 90, 30):
+            part = slice(start, start + 30)
+            references.append(world.points[part], world.rewards[part], ids=np.arange(start, start + 30) * 7)
+            alive = np.append(alive, np.arange(start, start + 30))
+            gone = world.rng.random(len(alive)) < 0.4
+            references.forget(gone)
+            alive = alive[~gone]
+            np.testing.assert_array_equal(references.ids, alive * 7)
+            np.testing.assert_allclose(references.points, world.points[alive], rtol=1e-12)
+            np.testing.assert_allclose(references.rewards, world.rewards[alive], atol=1e-7)
+            points = world.points[alive]
+            brute = iwkr.densities(iwkr.rbf(points, points, world.bandwidth))
+            np.testing.assert_allclose(references.densities, brute, rtol=DENSITY)
+
     def test_append_then_forget_is_the_identity(self) -> None:
         world = World(1, 300)
         references = self.filled(world)

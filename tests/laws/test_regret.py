@@ -33,7 +33,8 @@ def regret(horizon: int, dim: int, bandwidth: float, seed: int) -> float:
 def slope(dim: int, horizons: tuple[int, ...], seeds: int, bandwidth: float | None = None) -> float:
     """Slope of log regret in log T."""
     mean = [
-        np.mean([regret(t, dim, bandwidth or schedule(t, dim), seed) for seed in range(seeds)]) for t in horizons
+        np.mean([regret(t, dim, bandwidth or schedule(t, dim), seed) for seed in range(seeds)])
+        for t in horizons
     ]
     return float(np.polyfit(np.log(horizons), np.log(mean), 1)[0])
 

@@ -16,7 +16,10 @@ from tercet.embedding.objective import estimate
 def test_torch_and_numba_agree(importance: bool, seed: int, n: int, dim: int) -> None:
     rng = np.random.default_rng(seed)
     bandwidth = float(rng.uniform(0.3, 2) * dim**0.5)
-    points, queries = rng.normal(size=(n, dim)).astype(np.float32), rng.normal(size=(5, dim)).astype(np.float32)
+    points, queries = (
+        rng.normal(size=(n, dim)).astype(np.float32),
+        rng.normal(size=(5, dim)).astype(np.float32),
+    )
     rewards = rng.random(n)
     references = ReferenceSet(dim=dim, bandwidth=bandwidth, importance=importance)
     references.append(points, rewards)

@@ -15,6 +15,8 @@ class Training:
     usage, limit : share of the history drawn anew in each epoch, and at most how many rows (None: any).
     reference : share of the drawn rows that serve as references; the others are queries.
     batch, rate, decay : queries per step, Adam's rate, and the factor that shrinks it every epoch.
+    prior : outcomes of the mean reward that every estimate is shrunk by. Without any, training gains by
+        scattering the embeddings until each has few neighbours, and decisions then explore for nothing.
     calibration, bins : weight of the expected calibration error in the loss, and its number of bins.
     partitions : number of time intervals; a query sees the references of its own interval only.
         None: chosen from the history, see `intervals.choose`.
@@ -28,8 +30,9 @@ class Training:
     limit: int | None = 4_096
     reference: float = 0.2
     batch: int = 256
-    rate: float = 5e-3
-    decay: float = 0.98
+    rate: float = 1e-2
+    decay: float = 0.97
+    prior: float = 0.5
     calibration: float = 0.0
     bins: int = 10
     partitions: int | None = None
@@ -51,8 +54,9 @@ class Training:
             raise ValueError(f"reference must lie in (0, 1), queries are the rest; got {self.reference}")
         if not 0 <= self.validation < 1:
             raise ValueError(f"validation must lie in [0, 1); got {self.validation}")
-        if not 0 <= self.calibration < float("inf"):
-            raise ValueError(f"calibration must be a finite number, 0 or more; got {self.calibration}")
+        for name in ("prior", "calibration"):
+            if not 0 <= getattr(self, name) < float("inf"):
+                raise ValueError(f"{name} must be a finite number, 0 or more; got {getattr(self, name)}")
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -72,6 +76,7 @@ class Training:
             "batch": 16,
             "rate": 1e-3,
             "decay": 0.99,
+            "prior": 0.0,
             "calibration": 2.0,
             "bins": 5,
             "partitions": 1,

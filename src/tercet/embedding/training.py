@@ -60,7 +60,8 @@ def train(
     samples = _Samples.of(history, options.partitions, dtype=_input_type(phi), device=device)
     order = rng.permutation(len(samples))
     held = min(round(options.validation * len(samples)), VALIDATED)
-    course = _Course(phi.to(device), options, bandwidth, rng)
+    mean_reward = float(history.rewards.mean()) if len(history) else 0.5
+    course = _Course(phi.to(device), options, bandwidth, mean_reward, rng)
     with _own_randomness(rng, device), _bar(options.epochs, shown=progress) as advance:
         try:
             course.run(samples[order[held:]], samples[order[:held]], advance)
@@ -75,9 +76,15 @@ class _Course:
     """One training: its optimiser, its record and a copy of its best state."""
 
     def __init__(
-        self, phi: nn.Module, options: Training, bandwidth: float, rng: np.random.Generator
+        self,
+        phi: nn.Module,
+        options: Training,
+        bandwidth: float,
+        mean_reward: float,
+        rng: np.random.Generator,
     ) -> None:
         self.phi, self.options, self.bandwidth, self.rng = phi, options, bandwidth, rng
+        self.mean_reward = mean_reward
         self.optimiser = torch.optim.Adam(phi.parameters(), lr=options.rate)
         self.losses: list[float] = []
         self.validation_losses: list[float] = []
@@ -163,7 +170,7 @@ class _Course:
         here, real = _grid(queries.interval)
         there, known = _grid(references.interval)
         one = len(here) == 1
-        _, mean = estimate(
+        mass, mean = estimate(
             embeddings[: len(queries)][here],
             embeddings[len(queries) :][there],
             references.rewards[there],
@@ -172,6 +179,8 @@ class _Course:
             reference_same=None if one else known.unsqueeze(1) & known.unsqueeze(2),
             importance=self.options.importance,
         )
+        if self.options.prior:  # not merely for speed: 0/0 has no gradient
+            mean = (mass * mean + self.options.prior * self.mean_reward) / (mass + self.options.prior)
         return mean[real], queries.rewards[here][real]
 
 

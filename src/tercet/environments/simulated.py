@@ -18,6 +18,7 @@ from tercet.types import Feedback, Round
 
 YEAR = 365.0  # days
 HISTORY_YEARS = 3
+SHELF = 6  # products of a family on sale at any time
 
 FAMILIES = (
     "bicycles",
@@ -119,8 +120,8 @@ class Shop:
     def __post_init__(self) -> None:
         if self.visits < 1:
             raise ValueError(f"visits must be at least 1; got {self.visits}")
-        if not 2 <= self.offered <= SLOTS * len(FAMILIES):
-            raise ValueError(f"offered must be 2 to {SLOTS * len(FAMILIES)} products; got {self.offered}")
+        if not 2 <= self.offered <= SHELF * len(FAMILIES):
+            raise ValueError(f"offered must be 2 to {SHELF * len(FAMILIES)} products; got {self.offered}")
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, visits: int = 3650, offered: int = 8) -> Self:
@@ -182,26 +183,20 @@ class Shop:
         )
 
 
-SLOTS = 6  # products of a family on sale at any time
-FEATURES = 8  # of a product's description
-LINES = 2  # a family's product lines: a racing and a children's bicycle are described quite differently
-
-
 def _products(rng: np.random.Generator) -> Products:
-    """Draw the shelf: in each slot one product follows another, each on sale for two to eight months."""
-    lines = rng.normal(size=(len(FAMILIES), LINES, FEATURES))
+    """Draw all products; at each place on the shelf one follows another, each for two to eight months."""
+    # Fewer features than families: no linear model can give every family a level of its own.
+    typical = rng.normal(size=(len(FAMILIES), 6))
     families, arrives, leaves = [], [], []
-    for slot in range(SLOTS * len(FAMILIES)):
+    for place in range(SHELF * len(FAMILIES)):
         day = -HISTORY_YEARS * YEAR - rng.uniform(0, 150)
         while day < YEAR:
-            families.append(slot % len(FAMILIES))
+            families.append(place % len(FAMILIES))
             arrives.append(day)
             day += rng.uniform(60, 240)
             leaves.append(day)
     count = len(families)
-    features = lines[families, rng.integers(LINES, size=count)] + rng.normal(
-        scale=0.25, size=(count, FEATURES)
-    )
+    features = typical[families] + rng.normal(scale=0.25, size=(count, 6))
     return Products(
         families=np.array(families),
         arrives=np.array(arrives),

@@ -111,8 +111,9 @@ class C3:
     def paper(cls, **changes: Any) -> Self:
         """Return C3 with the settings of the paper's classification experiments, with changes.
 
-        Its news experiment: `C3.paper(hidden=(512,), dim=128, bandwidth=.6, forgetting=RandomDrop(),
-        training=Training.paper(epochs=20, batch=32, decay=.9, calibration=.01, reference=.01, partitions=3))`.
+        Its news experiment is `C3.paper(hidden=(512,), dim=128, bandwidth=0.6, forgetting=RandomDrop(),
+        training=Training.paper(epochs=20, batch=32, decay=0.9, calibration=0.01, reference=0.01,
+        partitions=3))`.
         """
         settings: dict[str, Any] = {
             "hidden": (64,),
@@ -234,9 +235,11 @@ class C3:
     def load(cls, path: str | PathLike[str], *, phi: Any = None, engine: Engine = "auto") -> Self:
         """Read what `save` wrote; the policy goes on with bit-identical choices."""
         arrays, spec = checkpoint.read(path, "tercet.C3")
+        if spec.get("own phi") and phi is None:
+            raise checkpoint.CheckpointError(
+                f"{path} was saved with a phi of your own: give that phi to load as well"
+            )
         try:
-            if spec["own phi"] and phi is None:
-                raise ValueError("it was saved with a phi of your own: give that phi to load as well")
             policy = cls(**_read_settings(spec["settings"]), phi=phi, engine=engine)
             if spec["phi"] is not None:
                 policy._embed = Perceptron.from_arrays(_part(arrays, "phi."), spec["phi"])

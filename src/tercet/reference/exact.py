@@ -107,7 +107,7 @@ class ReferenceSet:
         """Embeddings of all references, one a row."""
         if self._centre is None:
             return np.empty((0, self.dim))
-        return self._storage.read(np.arange(len(self))).points * self._unit + self._centre
+        return self._storage.read(self._storage.order()).points * self._unit + self._centre
 
     @property
     def rewards(self) -> Vector:
@@ -163,21 +163,21 @@ class ReferenceSet:
             self._newest = max(self._newest, float(times.max()))
             self._move_epoch()
             self._appended += n
-            self._append(Rows(*halves(scaled), np.zeros(n), rewards, times, ids))
+            self._append(Rows(*halves(scaled), np.zeros(n), rewards, times, ids, running))
 
     def forget(self, gone: Any) -> None:
         """Remove the references where the mask is true, and their kernels from the others' densities.
 
-        The last references move into the gaps, so the order of the others may change.
+        The others keep their order.
         """
         mask = np.asarray(gone)
         if mask.dtype != bool or mask.shape != (len(self),):
             raise ValueError(
                 f"gone must be a mask of {len(self)} booleans; got {mask.dtype} of shape {mask.shape}"
             )
-        numbers = np.flatnonzero(mask)
-        if not len(numbers):
+        if not mask.any():
             return
+        numbers = self._storage.order()[mask]
         with interrupts.held():
             lost = self._storage.read(numbers)
             self._storage.remove(numbers)
@@ -188,9 +188,9 @@ class ReferenceSet:
 
     def rebuild(self) -> None:
         """Compute all densities anew, from the points alone."""
-        rows = self._storage.read(np.arange(len(self)))
+        rows = self._storage.read(self._storage.order())
         with interrupts.held():
-            self._storage.count = 0
+            self._storage = Storage(self.dim)
             self._append(rows)
 
     def estimate(self, queries: Any, time: float | None = None) -> Estimate:
@@ -232,8 +232,7 @@ class ReferenceSet:
         references = cls(**{name: spec[name] for name in OPTIONS}, engine=engine)
         if "centre" in arrays:
             rows = Rows(**{name: arrays[name] for name in Rows._fields})
-            references._storage.write(np.arange(len(rows.id)), rows)
-            references._storage.count = len(rows.id)
+            references._storage = Storage.of(rows)
             references._centre = checks.vector("centre", arrays["centre"], length=references.dim)
             references._epoch, references._newest = float(spec["epoch"]), float(spec["newest"])
             references._appended = int(spec["appended"])

@@ -15,7 +15,7 @@ import numpy as np
 from tercet.checks import Array
 
 BLOCK = 512  # rows a block: its coordinates and partial sums stay in the first-level cache
-COLUMNS = ("density", "reward", "time", "id")
+COLUMNS = ("density", "reward", "time", "id", "sequence")
 CHUNK_NUMBERS = 1 << 21  # coordinates a chunk (262,144 rows of 8): arrays of 8 MiB, which get huge pages
 
 
@@ -28,6 +28,7 @@ class Rows(NamedTuple):
     reward: Array
     time: Array
     id: Array
+    sequence: Array  # the order of arrival
 
     @property
     def points(self) -> Array:
@@ -51,6 +52,7 @@ class Chunk:
     reward: Array
     time: Array
     id: Array
+    sequence: Array
 
     @classmethod
     def empty(cls, rows: int, dim: int) -> Self:
@@ -63,6 +65,7 @@ class Chunk:
             reward=np.zeros(rows, np.float32),
             time=np.zeros(rows),
             id=np.zeros(rows, np.int64),
+            sequence=np.zeros(rows, np.int64),
         )
 
 
@@ -73,8 +76,18 @@ class Storage:
         self.dim = dim
         self.count = 0
         self.split = False  # whether any point has a low half
+        self._in_order = True  # whether rows still stand in their order of arrival
         self.chunks: list[Chunk] = []
         self._rows = BLOCK * max(1, min(512, CHUNK_NUMBERS // (BLOCK * max(1, dim))))
+
+    @classmethod
+    def of(cls, rows: Rows) -> Self:
+        """Return a storage of these rows, in the places they stand in."""
+        storage = cls(rows.high.shape[1])
+        storage.write(np.arange(len(rows.id)), rows)
+        storage.count = len(rows.id)
+        storage._in_order = bool((np.diff(rows.sequence) > 0).all())
+        return storage
 
     def spans(self, start: int, stop: int) -> Iterator[tuple[Chunk, int, int]]:
         """Yield each chunk that holds rows start to stop, with the first and last row inside it."""
@@ -101,7 +114,7 @@ class Storage:
         """Return the rows at these numbers."""
         n = len(numbers)
         high, low = np.empty((2, n, self.dim), np.float32)
-        rows = Rows(high, low, np.empty(n), np.empty(n), np.empty(n), np.empty(n, np.int64))
+        rows = Rows(high, low, *np.empty((3, n)), *np.empty((2, n), np.int64))
         for chunk, places, mine in self._places(numbers):
             block, lane = places // BLOCK, places % BLOCK
             rows.high[mine] = chunk.high[block, :, lane]
@@ -110,15 +123,28 @@ class Storage:
                 getattr(rows, name)[mine] = getattr(chunk, name)[places]
         return rows
 
+    def order(self) -> Array:
+        """Return the numbers of all rows in their order of arrival."""
+        if self._in_order:
+            return np.arange(self.count)
+        return np.argsort(self._column("sequence"), kind="stable")  # a few sorted runs: nearly linear
+
     def column(self, name: str) -> Array:
-        """Return one column of all rows, as a copy."""
-        parts = [getattr(chunk, name)[first:last] for chunk, first, last in self.spans(0, self.count)]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64 if name == "id" else np.float64)
+        """Return one column of all rows, in their order of arrival."""
+        column = self._column(name)
+        return column if self._in_order else column[self.order()]
+
+    def _column(self, name: str) -> Array:
+        if not self.count:
+            return np.empty(0, np.int64 if name in ("id", "sequence") else np.float64)
+        return np.concatenate([getattr(c, name)[first:last] for c, first, last in self.spans(0, self.count)])
 
     def remove(self, gone: Array) -> None:
-        """Drop the rows at these (sorted) numbers: the last rows move into the holes, nothing else moves."""
+        """Drop the rows at these numbers: the last rows move into the holes, nothing else moves."""
+        gone = np.sort(gone)
         kept = self.count - len(gone)
         holes = gone[gone < kept]
+        self._in_order = self._in_order and not len(holes)
         tail = np.ones(self.count - kept, bool)
         tail[gone[gone >= kept] - kept] = False
         self.write(holes, self.read(kept + np.flatnonzero(tail)))
