@@ -57,6 +57,37 @@ def test_a_column_of_words_is_refused_with_advice() -> None:
         Feedback.from_frame(pd.DataFrame(TABLE), context=["product"], arm=["price"], reward="clicked")
 
 
+@pytest.mark.parametrize(
+    "times",
+    [
+        pd.Series(pd.date_range("2026-01-01", periods=3, freq="s")),
+        np.array(["2026-01-01T00:00:00", "2026-01-01T00:00:01", "2026-01-01T00:00:02"], "M8[s]"),
+        [datetime(2026, 1, 1, 0, 0, second) for second in range(3)],
+        pd.date_range("2026-01-01T02:00", periods=3, freq="s", tz="Europe/Helsinki"),
+    ],
+)
+def test_dates_of_any_kind_are_seconds(times: Any) -> None:
+    assert list(Feedback(**columns(times=times)).times) == [1767225600.0, 1767225601.0, 1767225602.0]  # type: ignore[arg-type]
+
+
+def test_objects_that_are_numbers_stay_numbers() -> None:
+    frame = pd.DataFrame(TABLE | {"n": pd.Series([1, 2, 3], dtype=object)})
+    feedback = Feedback.from_frame(frame, context=[], arm=["price"], reward="clicked", time="n")
+    np.testing.assert_array_equal(feedback.times, [1, 2, 3])
+
+
+def test_feedback_does_not_change_with_the_callers_arrays() -> None:
+    rewards = np.array([0.0, 0.5, 1.0])
+    feedback = Feedback(**columns(rewards=rewards))
+    rewards[0] = 7
+    assert feedback.rewards[0] == 0
+
+
+def test_one_row_is_taken_as_a_slice() -> None:
+    with pytest.raises(TypeError, match=r"\[i : i \+ 1\]"):
+        Feedback(**columns())[0]  # type: ignore[index]
+
+
 def test_a_missing_time_is_refused() -> None:
     frame = pd.DataFrame(TABLE | {"at": [datetime(2026, 1, 1), None, datetime(2026, 1, 2)]})
     with pytest.raises(ValueError, match="row 1"):
@@ -106,6 +137,8 @@ def test_an_empty_feedback_has_no_rows() -> None:
         (r"rewards must lie in \[0, 1\]; got 3.2 in row 1", {"rewards": [0, 3.2, 0]}),
         ("rewards must have length 3; got 2", {"rewards": [0, 1]}),
         ("times must be finite", {"times": [0, np.nan, 0]}),
+        ("contexts must be numbers", {"contexts": [["1", "2"]] * 3}),
+        ("times must be numbers", {"times": np.array([1, 2, 3], "m8[s]")}),
         ("ids must be integers", {"ids": ["a", "b", "c"]}),
         ("ids must have length 3", {"ids": [1]}),
         ("arm_ids must have length 3", {"arm_ids": ["a"]}),
@@ -129,4 +162,6 @@ def test_parts_that_do_not_fit_are_not_joined() -> None:
 def test_stable_ids_are_the_same_everywhere() -> None:
     assert stable_ids(["event-1"])[0] == 2123818840965202205  # b2sum -l 64, little-endian
     np.testing.assert_array_equal(stable_ids([5, -3]), [5, -3])
+    with pytest.raises(ValueError, match="floats"):
+        stable_ids([1.0, 2.0])
     assert len(np.unique(stable_ids(str(i) for i in range(10_000)))) == 10_000

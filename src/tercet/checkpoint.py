@@ -25,13 +25,21 @@ def write(path: str | PathLike[str], kind: str, arrays: Mapping[str, Array], spe
     from safetensors.numpy import save_file
 
     target = Path(path)
+    if not target.parent.is_dir():
+        raise FileNotFoundError(
+            f"there is no folder {target.parent} to write {target.name} to; create it first"
+        )
     # One entry only: safetensors writes several in any order, and equal states should give equal files.
-    header = {HEADER: json.dumps({"kind": kind, "format": FORMAT, "spec": spec}, allow_nan=False)}
+    header = {
+        HEADER: json.dumps({"kind": kind, "format": FORMAT, "spec": spec}, allow_nan=False, default=_plain)
+    }
     handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     os.close(handle)
     try:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, draft, header)
         Path(draft).chmod(0o644)  # mkstemp's own mode keeps other users out
+        with Path(draft).open("rb") as file:
+            os.fsync(file.fileno())  # the name must not outlive a power cut that the contents did not
         Path(draft).replace(target)
     finally:
         Path(draft).unlink(missing_ok=True)
@@ -56,3 +64,10 @@ def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Array], dict[s
     if not isinstance(header.get("spec"), dict):
         raise CheckpointError(f"{path} has a damaged header: it must hold a spec")
     return arrays, header["spec"]
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a spec holds JSON's types only; got {type(value).__name__}")

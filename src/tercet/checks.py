@@ -57,21 +57,34 @@ def integers(name: str, value: Any, *, length: int) -> Array:
     return array.astype(np.int64)
 
 
+def number(name: str, value: Any) -> float:
+    """Return value as a finite number."""
+    try:
+        result = float(value)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be a number; got {value!r}") from error
+    if not np.isfinite(result):
+        raise ValueError(f"{name} must be finite; got {value}")
+    return result
+
+
 def positive(name: str, value: float) -> float:
     """Return value as a finite number above zero."""
-    number = float(value)
-    if not (np.isfinite(number) and number > 0):
-        raise ValueError(f"{name} must be a finite number above 0; got {value}")
-    return number
+    result = number(name, value)
+    if result <= 0:
+        raise ValueError(f"{name} must be above 0; got {value}")
+    return result
 
 
 def _floats(name: str, value: Any) -> Array:
+    advice = f"{name} must be numbers in equal rows (tercet.Encoder turns tables into such)"
     try:
-        return np.asarray(value, dtype=np.float64)
+        array = np.asarray(value)
+        if array.dtype.kind not in "MmUS":  # dates have units; words are not numbers even where they look so
+            return array.astype(np.float64, order="C", copy=False)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{name} must be numbers in equal rows (tercet.Encoder turns tables into such): {error}"
-        ) from error
+        raise ValueError(f"{advice}: {error}") from error
+    raise ValueError(f"{advice}; got {array.dtype}")
 
 
 def _finite(name: str, array: Array) -> None:

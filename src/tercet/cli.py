@@ -15,16 +15,19 @@ if TYPE_CHECKING:
 app = typer.Typer(
     help="Contextual bandits whose arms have features and whose rewards drift.",
     no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
 
 
-def _print_version(asked: bool) -> None:
+def _print_version(asked: bool) -> bool:
     if asked:
         from importlib.metadata import version
 
         typer.echo(f"tercet {version('tercet')}")
         raise typer.Exit
+    return asked
 
 
 @app.callback()

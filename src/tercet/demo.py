@@ -13,7 +13,7 @@ from jaxtyping import Float
 
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.options import Training
-from tercet.environments.simulated import FAMILIES, VISITORS, Shop, Visits
+from tercet.environments.simulated import FAMILIES, HISTORY_YEARS, VISITORS, Shop, Visits
 from tercet.experiment import Streams, Trace, play
 from tercet.policies.base import Policy
 from tercet.policies.c3 import C3
@@ -23,19 +23,25 @@ from tercet.reference.forgetting import Decay
 
 HINDSIGHT = "best fixed rule of hindsight"
 
-# The settings of C3 and its rivals alike are the best of a small grid on ten worlds (seeds 100 to 109)
-# that the demo never plays. A discount is per visit, a half-life in days.
+# The settings of each are the best of a small grid (half-life and sharpness, half-life, width and
+# discount) in worlds 100 to 105, which the demo never plays. A half-life is in days, a discount per visit.
 CONTENDERS: dict[str, Callable[[], Policy]] = {
     "C3": lambda: C3(
-        forgetting=Decay(half_life=15.0),
-        sharpness=12.0,
-        # A partition a month: time enough to learn from, too short for demand to change much.
-        training=Training(partitions=36, limit=6144, reference=0.6, patience=None),
+        forgetting=Decay(half_life=10.0),
+        sharpness=24.0,
+        training=Training(
+            partitions=12 * HISTORY_YEARS,  # a month: visits enough to learn from, and demand hardly moves
+            reference=0.2,  # evidence as scarce as it is online, so that phi must learn to share it
+            limit=None,
+            epochs=40,
+            decay=0.94,
+            patience=None,
+        ),
         progress=False,
     ),
-    "LinUCB, discounted": lambda: LinUCB(width=0.1, discount=0.997),
+    "discounted LinUCB": lambda: LinUCB(width=0.02, discount=0.993),
     "LinUCB": lambda: LinUCB(width=1.0),
-    "Thompson per product": lambda: ArmThompson(half_life=40.0),
+    "Thompson per product": lambda: ArmThompson(half_life=90.0),
     "uniform": Uniform,
 }
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from tercet.policies.base import Policy
 from tercet.types import Feedback, Ids, Round
 
 
+@runtime_checkable
 class Environment(Protocol):
     """A world to learn in; equal rngs give the same history and the same rounds."""
 

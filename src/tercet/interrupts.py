@@ -4,20 +4,21 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 
 @contextmanager
 def held() -> Iterator[None]:
     """Hold Ctrl-C back until the block is done, then let it through."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # Python delivers signals to the main thread only
+    previous = signal.getsignal(signal.SIGINT)
+    # Python delivers signals to the main thread only; a handler that is not Python's can not be put back.
+    if threading.current_thread() is not threading.main_thread() or previous is None:
+        yield
         return
-    caught: list[tuple[int, FrameType | None]] = []
-    previous = signal.signal(signal.SIGINT, lambda number, frame: caught.append((number, frame)))
+    caught: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, _: caught.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
-        if caught and callable(previous):
-            previous(*caught[0])
+        if caught:
+            signal.raise_signal(signal.SIGINT)

@@ -11,14 +11,14 @@ from plotly.subplots import make_subplots
 
 from tercet.checks import Array, Matrix
 from tercet.demo import HINDSIGHT, Comparison, Interval, interval
-from tercet.environments.simulated import FAMILIES, FOLLOWS, SHOCKED, SNOW, VISITORS, YEAR
+from tercet.environments.simulated import FAMILIES, FOLLOWS, HISTORY_YEARS, SHOCKED, SNOW, VISITORS, YEAR
 
 # One hue for each pair of coupled families, dark and light; told apart by every kind of colour vision.
-FAMILY_COLOURS = ("#0072B2", "#56B4E9", "#882255", "#CC79A7", "#00785A", "#5FC3A0", "#C04F00", "#E69F00")
-SYMBOLS = ("circle", "circle-open", "square", "square-open", "diamond", "diamond-open", "cross", "cross-open")
+PALETTE = ("#0072B2", "#56B4E9", "#882255", "#CC79A7", "#00785A", "#5FC3A0", "#C04F00", "#E69F00")
+FAMILY_COLOURS = dict(zip(FAMILIES, PALETTE, strict=True))
 POLICY_STYLES = {
     "C3": ("#111111", "solid"),
-    "LinUCB, discounted": ("#4477AA", "solid"),
+    "discounted LinUCB": ("#4477AA", "solid"),
     "LinUCB": ("#4477AA", "dot"),
     "Thompson per product": ("#CC6677", "solid"),
     "uniform": ("#999999", "solid"),
@@ -27,32 +27,47 @@ POLICY_STYLES = {
 MONTH_STARTS = np.cumsum([0, 30, 31, 30, 31, 31, 30, 31, 30, 31, 31, 28])
 MONTHS = ("Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec", "Jan", "Feb", "Mar")
 DAYS = np.arange(int(YEAR) + 1, dtype=np.float64)
-SHOCK_NAMES = dict(zip(SHOCKED, ("a strike", "a fashion"), strict=True))
-
+SQUARE = "width:12px; height:12px;"
 FONTS = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif"
 
-INTRODUCTION = """A simulated shop sells bicycles and helmets, skis and snowboards, and more. {visits:,}
-visitors come in a year; each is shown one of {offered} products and buys it or not. Demand follows seasons
-that are never on time, products come and go, and which families move together depends on the visitor.
-Every policy studies the same three logged years, then plays the same year and learns only from what it
-showed itself."""
-TABLE_CAPTION = """Sales missed (regret): the chance of a sale of the best product on offer less that of the
+BODY = """<h1>A year in the shop</h1>
+<p>A simulated shop sells bicycles and helmets, skis and snowboards, and more. {visits:,} visitors come in a
+year; each is shown one of {offered} products and buys it or not. Demand follows seasons that are never on
+time, products come and go, and which families move together depends on the visitor. Every policy studies
+the same {years} logged years, then plays the same year and learns only from what it showed itself.</p>
+<ul class=headlines>{headlines}</ul>
+{table}
+<p class=small>Sales missed (regret): the chance of a sale of the best product on offer less that of the
 product shown, summed over the year. ± is a 95 % interval over seeds; “more than C3” compares within each
 seed. The best fixed rule of hindsight knows each visitor's kind and ranks the families once for each kind,
-with the year's true demand in hand; it shows any product of the highest-ranked family on offer."""
-REGRET_CAPTION = """Lower is better, and a flat stretch means that the right products are shown. Lines are
-means over {seeds}; each band is the 95 % interval of that mean."""
-DEMAND_CAPTION = """The true chance that a product of usual quality sells. Coupled families share a hue:
-bicycles and helmets rise and fall together, so do skis and snowboards. Rain jackets follow the bicycles of
-commuters, but the tents of sports people. This winter comes {late:.0f} days late; strikes and fashions are
-in no calendar."""
-SHELF_CAPTION = """Products on sale: a dot is an arrival, the end of a line a departure. Most products stay
-for too few visits to be learned one by one."""
-SHARES_CAPTION = """Above, the family of the best product on offer, which only the simulation knows; below,
-the family that C3 showed. Shares of visits in two-week steps: the closer the two pictures, the better."""
-EMBEDDING_CAPTION = """Each point is a product, placed by C3 for a typical visitor, from its noisy description
-alone; what lies within about one bandwidth shares its evidence. Products of coupled families are
-{near:.1f} bandwidths apart on average, others {far:.1f}."""
+with the year's true demand in hand; it shows any product of the highest-ranked family on offer.</p>
+
+<h2>Regret through the year</h2>
+<p>Lower is better, and a flat stretch means that the right products are shown. Lines are means over
+{seeds}; each band is the 95 % interval of that mean.</p>
+{policies}{regret}
+
+<h2>What visitors want</h2>
+<p>The true chance that a product of usual quality sells. Coupled families share a hue: bicycles and helmets
+rise and fall together, so do skis and snowboards. Rain jackets follow the bicycles of commuters, but the
+tents of sports people. No calendar knows that this winter comes {late:.0f} days late, nor the strike of
+{strike} and the training fashion of {fashion} (dotted lines).</p>
+{lines}{demand}
+<p>Products on sale: a dot is an arrival, the end of a line a departure. Most products stay for too few
+visits to be learned one by one.</p>
+{shelf}
+
+<h2>What C3 shows</h2>
+<p>Above, the family of the best product on offer, which only the simulation knows; below, the family that
+C3 showed. Shares of visits in two-week steps: the closer the two pictures, the better.</p>
+{areas}{shares}
+
+<h2>What C3 has learned: coupled products lie together</h2>
+<p>Each point is a product, placed by C3 for a typical visitor, from its noisy description alone; what lies
+within about one bandwidth shares its evidence. Products of coupled families are {near:.1f} bandwidths apart
+on average, others {far:.1f}.</p>
+{points}<div class=pair>{embedding}</div>
+<footer>{footer}</footer>"""
 
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -68,7 +83,7 @@ p { margin: 6px 0; max-width: 72ch; }
 .headlines li:first-child { font-weight: 600; }
 .chips { display: flex; flex-wrap: wrap; gap: 2px 16px; font-size: 14px; margin: 8px 0 0; }
 .chips span { white-space: nowrap; }
-.chips i { display: inline-block; width: 22px; margin-right: 6px; vertical-align: middle; }
+.chips i { display: inline-block; margin-right: 6px; vertical-align: middle; }
 .wide { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { text-align: right; padding: 5px 14px 5px 0; border-bottom: 1px solid #e6e6e6; white-space: nowrap; }
@@ -78,11 +93,23 @@ td .chips { margin: 0; font-size: 16px; }
 .small, footer { font-size: 14px; color: #666; }
 .pair { display: flex; flex-wrap: wrap; gap: 8px; }
 .pair > div { flex: 1 1 340px; min-width: 0; }
+@media (max-width: 560px) {
+  body { padding: 12px 12px 32px; }
+  th, td { padding-right: 8px; font-size: 14px; }
+  th { white-space: normal; vertical-align: bottom; }
+  td .chips { font-size: 14px; }
+  td .chips span { white-space: normal; }
+}
 footer { margin-top: 40px; border-top: 1px solid #e6e6e6; padding-top: 10px; }
 </style>
 <script>{script}</script></head>
 <body>
 {body}
+<script>
+// A figure drawn before its neighbour, or turned with the phone, must take the width it is left with.
+const fit = new ResizeObserver(all => all.forEach(one => Plotly.Plots.resize(one.target.firstElementChild)));
+document.querySelectorAll(".plotly-graph-div").forEach(plot => fit.observe(plot.parentElement));
+</script>
 </body></html>
 """
 
@@ -115,11 +142,13 @@ def headlines(comparison: Comparison) -> list[str]:
         comparison.regrets(name).sum(1) for name in (first, second, HINDSIGHT, "uniform")
     )
     lead = next_best - best
+    margin = interval(lead)
+    doubt = " The interval includes zero." if margin.half >= margin.mean else ""
     return [
         f"{first} has the lowest regret: it misses {spread(interval(best))} sales in the year, "
         f"where uniform choice misses {blind.mean():.0f}.",
         f"That is {100 * lead.mean() / next_best.mean():.0f} % less than the next best learner, {second}: "
-        f"{spread(interval(lead))} sales, compared in the same worlds ({seed_count(comparison)}).",
+        f"{spread(margin)} sales, compared in the same worlds ({seed_count(comparison)}).{doubt}",
         f"The best fixed rule, chosen with the whole year in hand, misses {fixed.mean():.0f}: "
         + ("following the seasons pays." if best.mean() < fixed.mean() else "no learner beats it here."),
     ]
@@ -140,39 +169,23 @@ def seed_count(comparison: Comparison) -> str:
 
 def page(comparison: Comparison) -> str:
     """Return the report as one HTML document."""
-    regret_chips = [(name, *POLICY_STYLES[name]) for name in comparison.names]
-    family_chips = [(name, colour, "solid") for name, colour in zip(FAMILIES, FAMILY_COLOURS, strict=True)]
-    near, far = coupling_distances(comparison.embeddings, comparison.shop.products.families)
-    late = comparison.shop.trends.shifts[-1, SNOW]
-    parts = [
-        "<h1>A year in the shop</h1>",
-        f"<p>{INTRODUCTION.format(visits=comparison.shop.visits, offered=comparison.shop.offered)}</p>",
-        "<ul class=headlines>"
-        + "".join(f"<li>{escape(line)}</li>" for line in headlines(comparison))
-        + "</ul>",
-        _table(rows(comparison)),
-        f"<p class=small>{TABLE_CAPTION}</p>",
-        "<h2>Regret through the year</h2>",
-        f"<p>{REGRET_CAPTION.format(seeds=seed_count(comparison))}</p>",
-        _chips(regret_chips),
-        _figure(regret_figure(comparison)),
-        "<h2>What visitors want</h2>",
-        f"<p>{DEMAND_CAPTION.format(late=late)}</p>",
-        _chips(family_chips),
-        _figure(demand_figure(comparison)),
-        f"<p>{SHELF_CAPTION}</p>",
-        _figure(shelf_figure(comparison)),
-        "<h2>What C3 shows</h2>",
-        f"<p>{SHARES_CAPTION}</p>",
-        _chips(family_chips),
-        _figure(shares_figure(comparison)),
-        "<h2>What C3 has learned: coupled products lie together</h2>",
-        f"<p>{EMBEDDING_CAPTION.format(near=near, far=far)}</p>",
-        _chips(family_chips),
-        "<div class=pair>" + "".join(_figure(figure) for figure in embedding_figures(comparison)) + "</div>",
-        f"<footer>{_footer(comparison)}</footer>",
-    ]
-    return PAGE.replace("{script}", get_plotlyjs()).replace("{body}", "\n".join(parts))
+    shop = comparison.shop
+    strike, fashion = map(_date, shocks(comparison))
+    near, far = coupling_distances(comparison.embeddings, shop.products.families)
+    captions = {
+        "visits": shop.visits, "offered": shop.offered, "years": HISTORY_YEARS, "near": near, "far": far,
+        "seeds": seed_count(comparison), "late": shop.trends.shifts[-1, SNOW], "strike": strike,
+        "fashion": fashion, "headlines": "".join(f"<li>{escape(line)}" for line in headlines(comparison)),
+        "table": _table(rows(comparison)), "footer": _footer(comparison),
+        "policies": _chips((name, _line(*POLICY_STYLES[name])) for name in comparison.names),
+        "lines": _chips((name, _line(colour)) for name, colour in FAMILY_COLOURS.items()),
+        "areas": _chips((name, f"{SQUARE} background:{colour}") for name, colour in FAMILY_COLOURS.items()),
+        "points": _chips((name, _point(name)) for name in FAMILIES),
+        "regret": _figure(regret_figure(comparison)), "demand": _figure(demand_figure(comparison)),
+        "shelf": _figure(shelf_figure(comparison)), "shares": _figure(shares_figure(comparison)),
+        "embedding": "".join(map(_figure, embedding_figures(comparison))),
+    }  # fmt: skip
+    return PAGE.replace("{body}", BODY.format(**captions)).replace("{script}", get_plotlyjs())
 
 
 def regret_figure(comparison: Comparison) -> go.Figure:
@@ -191,7 +204,8 @@ def regret_figure(comparison: Comparison) -> go.Figure:
             x=DAYS, y=mean, name=name, line={"color": colour, "dash": dash, "width": width},
             hovertemplate="%{y:.0f}",
         )  # fmt: skip
-    figure.update_yaxes(title="expected sales missed so far", rangemode="tozero")
+    most = max(cumulative(comparison, name).max() for name in comparison.names)
+    figure.update_yaxes(title="expected sales missed so far", range=[0, 1.05 * most])
     return _styled(figure, height=420, hovermode="x unified")
 
 
@@ -205,25 +219,25 @@ def cumulative(comparison: Comparison, name: str) -> Matrix:
 def demand_figure(comparison: Comparison) -> go.Figure:
     """Draw the true demand of each family, one panel a kind of visitor."""
     demand = comparison.shop.demand(DAYS)
-    titles = [name.capitalize() for name in VISITORS]
-    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.1, subplot_titles=titles)
+    figure = _two_panels([name.capitalize() for name in VISITORS])
     for kind in range(len(VISITORS)):
         for number, name in enumerate(FAMILIES):
-            style = {"color": FAMILY_COLOURS[number], "width": 2}
+            style = {"color": PALETTE[number], "width": 2}
             figure.add_scatter(
                 x=DAYS, y=demand[:, kind, number], name=name, line=style, row=kind + 1, col=1,
                 hovertemplate="%{y:.0%}",
             )  # fmt: skip
     figure.update_yaxes(title="chance of a sale", tickformat=".0%", range=[0, 1.02 * demand.max()])
-    trends = comparison.shop.trends
-    for trend, day in zip(trends.shock_trends, trends.shock_days, strict=True):
-        if 0 <= day < YEAR:
-            figure.add_vline(x=day, line={"color": "#aaa", "width": 1, "dash": "dot"}, layer="below")
-            figure.add_annotation(
-                x=day, y=0.49, yref="paper", text=SHOCK_NAMES[int(trend)], showarrow=False, xanchor="left",
-                font_color="#666",
-            )  # fmt: skip
+    for day in shocks(comparison):
+        figure.add_vline(x=day, line={"color": "#999", "width": 1, "dash": "dot"}, layer="below")
     return _styled(figure, height=560, hovermode="x")
+
+
+def shocks(comparison: Comparison) -> tuple[float, ...]:
+    """Return the day on which each shocked trend jumps in the year played."""
+    trends = comparison.shop.trends
+    played = trends.shock_days >= 0
+    return tuple(float(trends.shock_days[played & (trends.shock_trends == trend)][0]) for trend in SHOCKED)
 
 
 def shelf_figure(comparison: Comparison) -> go.Figure:
@@ -238,7 +252,7 @@ def shelf_figure(comparison: Comparison) -> go.Figure:
         starts = np.maximum(products.arrives[mine], 0)
         ends = np.minimum(products.leaves[mine] - 3, YEAR)  # a gap shows where one ends and the next begins
         x = np.column_stack([starts, ends, np.full(len(mine), np.nan)]).ravel()
-        line = {"color": FAMILY_COLOURS[number], "width": 2}
+        line = {"color": PALETTE[number], "width": 2}
         figure.add_scatter(x=x, y=np.repeat(heights, 3), mode="lines", line=line, hoverinfo="skip")
         new = products.arrives[mine] > 0
         figure.add_scatter(
@@ -250,20 +264,19 @@ def shelf_figure(comparison: Comparison) -> go.Figure:
     return _styled(figure, height=360, hovermode="closest")
 
 
-def shares_figure(comparison: Comparison, *, days: float = 14.0) -> go.Figure:
+def shares_figure(comparison: Comparison) -> go.Figure:
     """Draw the share of each family among the best products on offer, and among what C3 showed."""
     year, families = comparison.year, comparison.shop.products.families
     best = families[year.offers[np.arange(len(year.times)), year.means.argmax(1)]]
     played = comparison.traces["C3"][0].arm_ids
     assert played is not None
-    titles = ["Best product on offer", "What C3 showed"]
-    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.1, subplot_titles=titles)
+    figure = _two_panels(["Best product on offer", "What C3 showed"])
     for panel, chosen in enumerate((best, families[played]), start=1):
-        middles, shares = _shares(year.times, chosen, days)
+        edges, shares = _shares(year.times, chosen)
         for number, name in enumerate(FAMILIES):
             figure.add_scatter(
-                x=middles, y=shares[:, number], name=name, stackgroup=panel, row=panel, col=1,
-                line={"width": 0, "shape": "hvh"}, fillcolor=FAMILY_COLOURS[number],
+                x=edges, y=shares[:, number], name=name, stackgroup=panel, row=panel, col=1,
+                line={"width": 0, "shape": "hv"}, fillcolor=PALETTE[number],
                 hovertemplate="%{y:.0%}",
             )  # fmt: skip
     figure.update_yaxes(title="share of visits", tickformat=".0%", range=[0, 1])
@@ -279,13 +292,21 @@ def embedding_figures(comparison: Comparison) -> list[go.Figure]:
         figure = go.Figure()
         for number, name in enumerate(FAMILIES):
             mine = plane[families == number]
-            marker = {"color": FAMILY_COLOURS[number], "symbol": SYMBOLS[number], "size": 8, "opacity": 0.8}
+            marker = {
+                "color": PALETTE[number],
+                "symbol": ("circle", "circle-open")[number % 2],
+                "size": 8,
+                "opacity": 0.8,
+            }
             figure.add_scatter(
                 x=mine[:, 0], y=mine[:, 1], mode="markers", name=name, marker=marker, hovertemplate=name
             )
         figure.update_xaxes(title="first principal axis (bandwidths)", zeroline=False)
-        figure.update_yaxes(title="second principal axis", scaleanchor="x", zeroline=False)
-        figure.update_layout(title={"text": f"For {kind}", "font_size": 15, "x": 0.5})
+        figure.update_yaxes(title="second axis (bandwidths)", scaleanchor="x", zeroline=False)
+        figure.add_annotation(
+            text=f"For {kind}", x=0, y=1, xref="paper", yref="paper", xanchor="left", yanchor="bottom",
+            showarrow=False, font_size=15,
+        )  # fmt: skip
         figures.append(_styled(figure, height=430, hovermode="closest", months=False))
     return figures
 
@@ -309,23 +330,30 @@ def coupling_distances(embeddings: Any, families: Array) -> tuple[float, float]:
     return float(np.mean(near)), float(np.mean(far))
 
 
-def _shares(times: Array, chosen: Array, days: float) -> tuple[Array, Matrix]:
-    bins = (times // days).astype(np.int64)
-    counts = np.zeros((int(YEAR // days) + 1, len(FAMILIES)))
-    np.add.at(counts, (bins, chosen), 1.0)
-    filled = counts.sum(1) > 0
-    middles = (np.arange(len(counts)) + 0.5) * days
-    return middles[filled], counts[filled] / counts[filled].sum(1, keepdims=True)
+def _shares(times: Array, chosen: Array) -> tuple[Array, Matrix]:
+    """Return the edges of two-week bins and the share of each family, the last repeated to close its step."""
+    edges = np.linspace(0, YEAR, 27)
+    counts = np.zeros((len(edges), len(FAMILIES)))
+    np.add.at(counts, (np.searchsorted(edges, times, side="right") - 1, chosen), 1.0)
+    counts[-1] = counts[-2]
+    # Bins without a visit stay empty: a short run has few.
+    return edges, counts / np.maximum(counts.sum(1, keepdims=True), 1)
+
+
+def _two_panels(titles: Sequence[str]) -> go.Figure:
+    figure = make_subplots(2, 1, shared_xaxes=True, vertical_spacing=0.12, subplot_titles=titles)
+    figure.update_annotations(x=0, xanchor="left", font_size=15)
+    return figure
 
 
 def _styled(figure: go.Figure, *, height: int, hovermode: str, months: bool = True) -> go.Figure:
     figure.update_layout(
         template="plotly_white", height=height, hovermode=hovermode, showlegend=False, autosize=True,
-        margin={"l": 8, "r": 8, "t": 36, "b": 8}, font={"family": FONTS, "size": 13, "color": "#333"},
-        hoverlabel={"namelength": -1},
+        margin={"l": 8, "r": 8, "t": 32 if len(figure.layout.annotations) else 12, "b": 8},
+        font={"family": FONTS, "size": 13, "color": "#333"}, hoverlabel={"namelength": -1},
     )  # fmt: skip
-    figure.update_yaxes(automargin=True, fixedrange=True)
-    figure.update_xaxes(automargin=True, fixedrange=True)
+    figure.update_yaxes(automargin=True, fixedrange=True, ticklabelstandoff=4)
+    figure.update_xaxes(automargin=True, fixedrange=True, ticklabelstandoff=4)
     if months:
         figure.update_xaxes(tickvals=MONTH_STARTS, ticktext=MONTHS, range=[0, YEAR])
     return figure
@@ -336,14 +364,20 @@ def _figure(figure: go.Figure) -> str:
     return str(figure.to_html(full_html=False, include_plotlyjs=False, config=config))
 
 
-def _chips(entries: Iterable[tuple[str, str, str]]) -> str:
-    """Return a legend that wraps as text does, beside no data."""
-    borders = {"solid": "solid", "dot": "dotted", "dash": "dashed"}
-    chips = (
-        f'<span><i style="border-top:3px {borders[dash]} {colour}"></i>{escape(name)}</span>'
-        for name, colour, dash in entries
-    )
+def _chips(entries: Iterable[tuple[str, str]]) -> str:
+    """Return a legend that wraps as text does and lies over no data: each name with the style of its mark."""
+    chips = (f'<span><i style="{style}"></i>{escape(name)}</span>' for name, style in entries)
     return f"<div class=chips>{''.join(chips)}</div>"
+
+
+def _line(colour: str, dash: str = "solid") -> str:
+    return f"width:22px; border-top:3px { {'dot': 'dotted', 'dash': 'dashed'}.get(dash, 'solid') } {colour}"
+
+
+def _point(family: str) -> str:
+    colour = FAMILY_COLOURS[family]
+    fill = "#fff" if FAMILIES.index(family) % 2 else colour
+    return f"width:7px; height:7px; border:2px solid {colour}; border-radius:50%; background:{fill}"
 
 
 def _table(table: Sequence[Row]) -> str:
@@ -351,10 +385,15 @@ def _table(table: Sequence[Row]) -> str:
     for row in table:
         difference = "" if row.name == "C3" else spread(row.more_than_c3)
         pace = "" if np.isnan(row.milliseconds) else f"{row.milliseconds:.1f}"
-        name = _chips([(row.name, *POLICY_STYLES[row.name])])
+        name = _chips([(row.name, _line(*POLICY_STYLES[row.name]))])
         cells.append(f"<tr><td>{name}<td>{spread(row.missed)}<td>{difference}<td>{pace}")
     head = "<tr><th>policy<th>sales missed<th>more than C3<th>ms a visit"
     return f"<div class=wide><table>{head}{''.join(cells)}</table></div>"
+
+
+def _date(day: float) -> str:
+    month = int(np.searchsorted(MONTH_STARTS, day, side="right")) - 1
+    return f"{int(day - MONTH_STARTS[month]) + 1} {MONTHS[month]}"
 
 
 def _footer(comparison: Comparison) -> str:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, date, datetime
 from typing import Any, Self
 
 import numpy as np
@@ -18,8 +19,9 @@ Ids = Int64[np.ndarray, "_"]
 class Feedback:
     """Outcomes, one a row: who came (contexts), what was shown (arms), what it earned (rewards).
 
-    Times may arrive unsorted, because rewards are late in real life. `propensities` are those of the
-    logged arm. The columns are checked and converted once, here, and move together from then on.
+    Times are numbers in a unit of your own, or dates (kept as seconds since 1970, UTC). They may arrive
+    unsorted, because rewards are late in real life. `propensities` are those of the logged arm. The
+    columns are checked and copied once, here, and move together from then on.
 
     >>> day = Feedback.one(context=[0.2, 1.0], arm=[1.0, 0.0, 0.0], reward=1.0, time=7.0)
     >>> len(Feedback.concat([day, day]))
@@ -44,7 +46,7 @@ class Feedback:
         self._set("arms", arms)
         self._set("rewards", checks.unit("rewards", self.rewards, length=n))
         if self.times is not None:
-            self._set("times", checks.vector("times", self.times, length=n))
+            self._set("times", checks.vector("times", _seconds(np.asarray(self.times)), length=n))
         if self.ids is not None:
             self._set("ids", checks.integers("ids", self.ids, length=n))
         if self.arm_ids is not None:
@@ -56,13 +58,16 @@ class Feedback:
             self._set("propensities", checks.unit("propensities", self.propensities, length=n))
 
     def _set(self, name: str, value: Array) -> None:
-        object.__setattr__(self, name, value)  # the dataclass is frozen for everybody else
+        # The dataclass is frozen for everybody else, and the caller keeps no way to change a copy.
+        object.__setattr__(self, name, value.copy())
 
     def __len__(self) -> int:
         return len(self.rewards)
 
-    def __getitem__(self, rows: slice | Array) -> Self:
-        """Return the chosen rows of every column: a slice, a mask or an index array."""
+    def __getitem__(self, rows: slice | Array | Sequence[int]) -> Self:
+        """Return the chosen rows of every column: a slice, a mask or several numbers."""
+        if np.ndim(np.empty(0) if isinstance(rows, slice) else rows) != 1:
+            raise TypeError("rows come as a slice, a mask or several numbers; for one row take [i : i + 1]")
         return type(self)(**{name: column[rows] for name, column in self._columns().items()})
 
     def _columns(self) -> dict[str, Any]:
@@ -146,7 +151,7 @@ class Feedback:
             contexts=together(context),
             arms=together(arm),
             rewards=column(reward).astype(np.float64),
-            times=None if time is None else _seconds(column(time)),
+            times=None if time is None else column(time),
             ids=None if id is None else stable_ids(column(id)),
             arm_ids=None if arm_id is None else column(arm_id),
             propensities=None if propensity is None else column(propensity),
@@ -194,15 +199,24 @@ def stable_ids(values: Iterable[Any]) -> Ids:
     array = np.asarray(values if isinstance(values, np.ndarray) else list(values))
     if array.dtype.kind in "iu":
         return array.astype(np.int64)
+    if array.dtype.kind == "f":
+        raise ValueError("ids must be integers or strings; got floats, which have no one spelling")
     digests = [hashlib.blake2b(str(value).encode(), digest_size=8).digest() for value in array]
     return np.frombuffer(b"".join(digests), dtype="<i8").astype(np.int64)
 
 
 def _seconds(times: Array) -> Array:
-    if times.dtype.kind == "O":  # dates with a time zone arrive as objects
-        times = times.astype("datetime64[us]")
+    """Return dates as seconds since 1970; numbers pass unchanged."""
+    if times.dtype.kind == "O" and all(isinstance(time, date | np.datetime64) for time in times.flat):
+        times = np.asarray([_utc(time) for time in times.flat], dtype="datetime64[us]").reshape(times.shape)
     if times.dtype.kind != "M":
         return times
     if np.isnat(times).any():
         raise ValueError(f"times must not be missing; row {int(np.flatnonzero(np.isnat(times))[0])} is")
     return times.astype("datetime64[us]").astype(np.int64) / 1e6
+
+
+def _utc(time: date | np.datetime64) -> date | np.datetime64:
+    if isinstance(time, datetime) and time.tzinfo is not None:
+        return time.astimezone(UTC).replace(tzinfo=None)
+    return time

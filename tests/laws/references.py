@@ -1,5 +1,7 @@
 """What every reference set must satisfy: subclass the laws and say how to make one."""
 
+import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -200,6 +202,56 @@ class ReferenceLaws:
         np.testing.assert_allclose(estimate.mean, iwkr.iwkr(kappa * g, w, world.rewards), atol=DECISION)
         newest = 2 ** (late / half_life)
         np.testing.assert_allclose(references.densities, 1 / w * newest, rtol=DENSITY)
+
+    def test_a_clock_that_runs_behind_does_not_multiply_evidence(self) -> None:
+        references = self.make(half_life=1.0)
+        references.append(np.zeros((5, 3)), np.ones(5), np.full(5, 200.0))
+        for time in (200.0, 190.0, -1e6):
+            np.testing.assert_allclose(references.estimate(np.zeros((1, 3)), time).mass, 5, rtol=DECISION)
+
+    def test_forgetting_fresh_evidence_leaves_the_old_exact(self) -> None:
+        references = self.make(dim=1, bandwidth=1.0, half_life=1.0)
+        references.append([[0.0], [0.5], [1.0]], [1, 0, 0], [0, 0, 0])
+        references.append([[0.1], [0.2], [50.0]], [0, 0, 0], [60, 60, 0])
+        references.forget(references.times == 60)
+        points = np.array([[0.0], [0.5], [1.0], [50.0]])
+        kappa, w = iwkr.rbf(np.zeros((1, 1)), points, 1.0), 1 / iwkr.densities(iwkr.rbf(points, points, 1.0))
+        mean = iwkr.iwkr(kappa, w, np.array([1.0, 0, 0, 0]))
+        np.testing.assert_allclose(references.estimate([[0.0]]).mean, mean, atol=DECISION)
+
+    @pytest.mark.parametrize("first", [[[1e6]], [[1e6 + 0.1]], [[1e6], [1e8], [1e6 + 1]]])
+    def test_the_first_points_do_not_spoil_later_ones(self, first: Any) -> None:
+        rng = np.random.default_rng(0)
+        points = 1e6 + rng.normal(size=(200, 1)) * 0.2
+        rewards = (points[:, 0] > 1e6) * 1.0
+        references = self.make(dim=1, bandwidth=0.1)
+        references.append(first, np.zeros(len(first)))
+        references.forget(np.ones(len(first), bool))
+        references.append(points, rewards)
+        query = np.array([[1e6 + 0.03]])
+        w = 1 / iwkr.densities(iwkr.rbf(points, points, 0.1))
+        mean = iwkr.iwkr(iwkr.rbf(query, points, 0.1), w, rewards)
+        np.testing.assert_allclose(references.estimate(query).mean, mean, atol=1e-3)
+
+    def test_a_copy_lives_its_own_life(self) -> None:
+        world = World(11, 50)
+        references = self.filled(world)
+        twin = pickle.loads(pickle.dumps(references))  # as a process pool does
+        copied = copy.deepcopy(references)
+        references.forget(np.ones(50, bool))
+        for each in (twin, copied):
+            np.testing.assert_allclose(each.densities, world.densities(), rtol=DENSITY)
+            assert each.engine == references.engine
+
+    def test_any_layout_and_number_type_will_do(self) -> None:
+        world = World(12, 60)
+        expected = self.filled(world).estimate(world.queries).mean
+        references = self.make()
+        references.append(np.asfortranarray(world.points), world.rewards)
+        mean = references.estimate(np.asfortranarray(world.queries)).mean
+        np.testing.assert_array_equal(mean, expected)
+        references.append([[1, 2, 3]], [True], [5], [7])
+        assert references.ids[-1] == 7
 
     def test_decay_over_thousands_of_half_lives_stays_finite_and_right(self) -> None:
         references = self.make(half_life=1.0)

@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tercet.reference.exact import ReferenceSet, _loops
+from tercet.reference.exact import ReferenceSet, _available
 from tests.laws.references import ReferenceLaws, World, by_id
 
 
@@ -28,7 +28,7 @@ def test_bad_options_are_refused(bad: dict[str, Any]) -> None:
 
 def test_an_unknown_engine_is_refused() -> None:
     with pytest.raises(ValueError, match="engine must be"):
-        _loops("fortran")
+        _available("fortran")
 
 
 def test_rows_survive_in_several_chunks(monkeypatch: pytest.MonkeyPatch) -> None:

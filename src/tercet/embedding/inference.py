@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ REACH = 1e6
 BLOCK = 32_768  # hidden values at a time
 
 
+@final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Perceptron:
     """Linear layers with Softplus between them, on centred and scaled inputs.
@@ -38,31 +39,18 @@ class Perceptron:
 
     def __post_init__(self) -> None:
         centre = checks.vector("centre", self.centre)
-        width = len(centre)
-        scale = checks.vector("scale", self.scale, length=width)
+        scale = checks.vector("scale", self.scale, length=len(centre))
         if not (scale > 0).all():
             raise ValueError(f"scale must be above 0; got {scale.min():g}")
-        if not 0 <= self.context_dim <= width:
+        if not 0 <= self.context_dim <= len(centre):
             raise ValueError(
-                f"context_dim must lie between 0 and the {width} inputs that centre has; got {self.context_dim}"
+                f"context_dim must lie between 0 and {len(centre)}, the inputs; got {self.context_dim}"
             )
-        if not self.weights or len(self.weights) != len(self.biases):
-            raise ValueError(
-                f"weights and biases must be equally many, at least one; "
-                f"got {len(self.weights)} and {len(self.biases)}"
-            )
-        weights, biases = [], []
-        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            weight = checks.matrix(f"weights[{layer}]", weight)
-            if len(weight) != width:
-                raise ValueError(f"weights[{layer}] must have {width} rows; got {len(weight)}")
-            width = weight.shape[1]
-            weights.append(np.ascontiguousarray(weight, dtype=np.float32))
-            biases.append(checks.vector(f"biases[{layer}]", bias, length=width).astype(np.float32))
-        for name, value in (("weights", tuple(weights)), ("biases", tuple(biases))):
+        weights, biases = _layers(len(centre), self.weights, self.biases)
+        # Inputs are centred in float64: a large centre, such as a date in seconds, must cancel exactly.
+        values = {"weights": weights, "biases": biases, "centre": centre, "scale": scale}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "centre", centre)  # float64: a large centre must cancel exactly
-        object.__setattr__(self, "scale", scale)
 
     @property
     def arm_dim(self) -> int:
@@ -123,7 +111,7 @@ class Perceptron:
         )
 
     def _blocks(self, n: int) -> Iterator[slice]:
-        # Hidden values that stay in a core's own cache halve the time at some hundred rows.
+        # Hidden values that stay in a core's own cache take a third off the time at some hundred rows.
         step = max(1, BLOCK // max(weight.shape[1] for weight in self.weights))
         return (slice(start, start + step) for start in range(0, n, step))
 
@@ -145,6 +133,25 @@ class Perceptron:
         return np.clip(scaled, -REACH, REACH, out=scaled).astype(np.float32)
 
 
+def _layers(
+    width: int, weights: Sequence[Any], biases: Sequence[Any]
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """Check that each layer takes what the one before gives; return float32."""
+    if not weights or len(weights) != len(biases):
+        raise ValueError(
+            f"weights and biases must be equally many, at least one; got {len(weights)} and {len(biases)}"
+        )
+    checked = []
+    for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        weight = checks.matrix(f"weights[{layer}]", weight)
+        if len(weight) != width:
+            raise ValueError(f"weights[{layer}] must have {width} rows; got {len(weight)}")
+        width = weight.shape[1]
+        bias = checks.vector(f"biases[{layer}]", bias, length=width)
+        checked.append((np.ascontiguousarray(weight, dtype=np.float32), bias.astype(np.float32)))
+    return tuple(weight for weight, _ in checked), tuple(bias for _, bias in checked)
+
+
 def candidates(phi: Phi, context: Any, arms: Any) -> Matrix:
     """Embed one context with each row of `arms`, by any phi."""
     if isinstance(phi, Perceptron):
@@ -158,18 +165,25 @@ def candidates(phi: Phi, context: Any, arms: Any) -> Matrix:
 
 
 def scaling(inputs: Any) -> tuple[Vector, Vector]:
-    """Return the centre and scale of each column: its mean and standard deviation, 1 where it is constant."""
+    """Return the centre and scale of each column: its mean and standard deviation, 1 where it is constant.
+
+    The scale is at least a tenth of the farthest value, or a column that is almost always 0 (a pixel at the
+    rim, a rare category) would outweigh all others where it is not.
+    """
     inputs = checks.matrix("inputs", inputs)
     if not len(inputs):
         raise ValueError("inputs must have at least one row; got none")
-    centre, spread = inputs.mean(axis=0), inputs.std(axis=0)
-    # The mean of equal numbers may be off by a rounding, and so may their spread.
-    constant = spread <= 1e-9 * np.abs(centre)
-    return centre, np.where(constant, 1.0, spread)
+    centre = inputs.mean(axis=0)
+    farthest = np.abs(inputs - centre).max(axis=0)
+    scale = np.maximum(inputs.std(axis=0), farthest / 10)
+    constant = (
+        farthest <= 1e-12 * np.abs(centre) + 1e-30
+    )  # the mean of equal numbers may be off by a rounding
+    return centre, np.where(constant, 1.0, scale)
 
 
 def _softplus(values: Matrix) -> Matrix:
-    # Beyond 30 both tails are exact in float32; cutting them keeps exp from overflow and denormals.
+    # Beyond 30 it is 0 or the value itself, to float32's accuracy; exp stays clear of overflow and denormals.
     bent = np.clip(values, -30, 30)
     np.exp(bent, out=bent)
     bent += 1

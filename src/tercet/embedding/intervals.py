@@ -7,7 +7,8 @@ from tercet.embedding.inference import scaling
 from tercet.types import Feedback
 
 FOLDS = 4
-ROWS = 200  # an interval with fewer rows has too few references to learn from
+LEAST = 200  # an interval with fewer rows has too few references to learn from
+MOST = 50_000  # more rows are thinned out before the choice
 PENALTIES = (30.0, 100.0, 300.0, 1000.0)
 
 
@@ -41,20 +42,23 @@ def choose(history: Feedback) -> int:
     within 2, 4, 8, ... intervals. The corrected one must win by three standard errors. It takes a second
     where training phi for each number would take minutes; a drift that it can not express goes unseen.
     """
-    counts = [2**power for power in range(1, 20) if 2**power * ROWS <= len(history)]
-    if history.times is None or not counts:
+    if history.times is None:
         return 1
-    alone, corrected = _held_out_errors(history, history.times, counts)
+    if len(history) > MOST:
+        history = history[np.argsort(history.times)[:: len(history) // MOST]]
+    counts = [2**power for power in range(1, 20) if 2**power * LEAST <= len(history)]
+    if not counts:
+        return 1
+    alone, corrected = _held_out_errors(history, counts)
     gains = {setting: alone - errors for setting, errors in corrected.items()}
     best = max(gains, key=lambda setting: gains[setting].mean())
     gain = gains[best]
     return best[0] if gain.mean() > 3 * gain.std() / np.sqrt(len(gain)) else 1
 
 
-def _held_out_errors(
-    history: Feedback, times: Vector, counts: list[int]
-) -> tuple[Vector, dict[tuple[int, float], Vector]]:
-    features = _features(history)
+def _held_out_errors(history: Feedback, counts: list[int]) -> tuple[Vector, dict[tuple[int, float], Vector]]:
+    """Squared errors without intervals, and for each number of them and each penalty."""
+    features, times = _features(history), np.asarray(history.times)
     fold = np.argsort(np.argsort(times, kind="stable")) % FOLDS
     labels = {count: split(times, count) for count in counts}
     alone = np.empty(len(history))
@@ -67,7 +71,9 @@ def _held_out_errors(
             for interval in range(count):
                 here = labels[count] == interval
                 near, far = here & learn, here & test
-                errors[far] = (residual[far] - features[far] @ _ridge(features[near], residual[near], penalty)) ** 2
+                errors[far] = (
+                    residual[far] - features[far] @ _ridge(features[near], residual[near], penalty)
+                ) ** 2
     return alone, corrected
 
 

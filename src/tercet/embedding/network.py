@@ -1,7 +1,9 @@
 """phi as a torch module, and its export to NumPy."""
 
 from collections.abc import Sequence
-from typing import Any
+from copy import deepcopy
+from itertools import pairwise
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -12,6 +14,7 @@ from tercet.checks import Matrix
 from tercet.embedding.inference import REACH, Perceptron, Phi
 
 
+@final
 class Network(nn.Module):
     """Linear layers with Softplus between them, on centred and scaled inputs. Made by `build`."""
 
@@ -29,6 +32,12 @@ class Network(nn.Module):
     def forward(self, contexts: Tensor, arms: Tensor) -> Tensor:
         """Embed pairs, row by row."""
         inputs = torch.cat([contexts, arms], dim=1)
+        expected = (self.context_dim, len(self.centre) - self.context_dim)
+        if (contexts.shape[1], arms.shape[1]) != expected:
+            raise ValueError(
+                f"phi takes {expected[0]} context and {expected[1]} arm features; "
+                f"got {contexts.shape[1]} and {arms.shape[1]}"
+            )
         scaled = ((inputs - self.centre) / self.scale).clamp(-REACH, REACH)
         embeddings: Tensor = self.layers(scaled.float())
         return embeddings
@@ -60,7 +69,7 @@ def build(
         raise ValueError(f"scale must be above 0; got {scale.min():g}")
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
     layers: list[nn.Module] = []
-    for inputs, outputs in zip(sizes, sizes[1:], strict=False):
+    for inputs, outputs in pairwise(sizes):
         layers += [_linear(inputs, outputs, generator), nn.Softplus()]
     return Network(
         nn.Sequential(*layers[:-1]), torch.tensor(centre), torch.tensor(scale), context_dim=context_dim
@@ -80,21 +89,29 @@ def export(network: Network) -> Perceptron:
 
 
 def frozen(module: nn.Module) -> Phi:
-    """Return any module of (contexts, arms) as a function of NumPy arrays, in evaluation mode."""
-    module.eval()
-    sample = next(module.parameters(), torch.empty(0))
+    """Return any module with `forward(contexts, arms)` as a function of NumPy arrays: a copy as of now."""
+    if isinstance(module, Network):
+        return export(module)
+    copy = deepcopy(module).cpu().eval()
+    kind = input_type(copy)
 
-    def embed(contexts: Matrix, arms: Matrix) -> Matrix:
-        with torch.no_grad():
-            inputs = [torch.as_tensor(rows).to(sample.device, sample.dtype) for rows in (contexts, arms)]
-            embeddings: Tensor = module(*inputs)
-        return embeddings.double().cpu().numpy()
+    def phi(contexts: Matrix, arms: Matrix) -> Matrix:
+        with torch.inference_mode():
+            embeddings = copy(torch.as_tensor(contexts, dtype=kind), torch.as_tensor(arms, dtype=kind))
+        return np.asarray(embeddings.numpy(), dtype=np.float64)
 
-    return embed
+    return phi
+
+
+def input_type(module: nn.Module) -> torch.dtype:
+    """Return the type that a module takes: the widest it holds (our own keeps its centre in float64)."""
+    kinds = [value.dtype for value in module.state_dict().values() if value.is_floating_point()]
+    return max(kinds, key=lambda kind: torch.finfo(kind).bits, default=torch.float32)
 
 
 def _linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
-    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # nn.Linear would use global random state
+    # nn.Linear by itself would draw from the global random state.
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
     bound = inputs**-0.5
     for parameter in layer.parameters():
         nn.init.uniform_(parameter, -bound, bound, generator=generator)

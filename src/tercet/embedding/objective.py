@@ -27,9 +27,9 @@ def estimate(
 ) -> tuple[Float[Tensor, "*g q"], Float[Tensor, "*g q"]]:
     """Return kernel mass and mean reward of each query, with gradient to queries and references.
 
-    `same` says which references a query may use (those of its own time interval), `reference_same` which
-    references share an interval; None: all. A query without any has mass 0, mean 1/2 and no gradient.
-    Leading dimensions hold independent problems.
+    `same` says which references a query may use (those of its own time interval), the symmetric
+    `reference_same` which references share an interval; None: all. A query without any has mass 0, mean 1/2
+    and no gradient. Leading dimensions hold independent problems.
     """
     if references.shape[-2] == 0:
         return queries.new_zeros(queries.shape[:-1]), queries.new_full(queries.shape[:-1], 0.5)
@@ -43,8 +43,8 @@ def estimate(
     log_weight = log_kernel
     if importance:
         # A reference's kernel with itself is 1, so a density is never less, nor its logarithm infinite.
-        density = _Density.apply(references, reference_same).clamp(min=1)
-        log_weight = log_kernel - density.log().unsqueeze(-2)
+        density: Tensor = _Density.apply(references, reference_same)  # type: ignore[no-untyped-call]
+        log_weight = log_kernel - density.clamp(min=1).log().unsqueeze(-2)
     # Only ratios of weights matter, so softmax keeps mean and gradient where every kernel underflows.
     mean = (torch.softmax(log_weight, dim=-1) @ rewards.unsqueeze(-1)).squeeze(-1)
     mass = log_kernel.clamp(min=FAINT).exp().sum(dim=-1)
@@ -71,8 +71,8 @@ def loss(
 class _Density(torch.autograd.Function):
     """W of every reference: the row sums of their kernel matrix.
 
-    The matrix is symmetric, so its gradient needs a few products with it and no other matrix of its size;
-    plain autograd makes six and takes five times as long.
+    The matrix is symmetric, so the gradient needs one product with it and no other matrix of its size;
+    plain autograd makes several and takes two to five times as long.
     """
 
     @staticmethod
@@ -86,7 +86,7 @@ class _Density(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        # dW_i/dx_k sums to g'_k = Σ_j κ_kj (g_k + g_j)(x_j - x_k).
+        # Σ_i g_i dW_i/dx_k = Σ_j κ_kj (g_k + g_j)(x_j - x_k)
         points, kernel, density = ctx.saved_tensors
         given = gradients[0].unsqueeze(-1)
         weighted, plain, sums = (kernel @ torch.cat([given * points, points, given], dim=-1)).split(

@@ -1,11 +1,12 @@
 """How phi is trained: the options of Algorithm 1."""
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, final
 
 from tercet import checks
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
 class Training:
     """The options of Algorithm 1; the defaults are ours, `Training.paper()` has the paper's values.
@@ -43,8 +44,8 @@ class Training:
         for name in ("epochs", "patience", "limit", "batch", "bins", "partitions"):
             value = getattr(self, name)
             smallest = 2 if name == "limit" else 1
-            if value is not None and not value >= smallest:
-                raise ValueError(f"{name} must be at least {smallest}; got {value}")
+            if value is not None and not (isinstance(value, int) and value >= smallest):
+                raise ValueError(f"{name} must be a whole number of at least {smallest}; got {value}")
         for name in ("rate", "usage", "reference", "decay"):
             checks.positive(name, getattr(self, name))
         for name in ("usage", "decay"):

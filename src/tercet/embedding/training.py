@@ -4,8 +4,8 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Any, Self, final
 
 import numpy as np
 import torch
@@ -16,17 +16,17 @@ from torch import Tensor, nn
 from tercet import checks
 from tercet.checks import Array
 from tercet.embedding import intervals
+from tercet.embedding.network import input_type
 from tercet.embedding.objective import estimate, loss
 from tercet.embedding.options import Training
 from tercet.types import Feedback
-
-__all__ = ["Report", "estimate", "loss", "train"]
 
 # Validation holds at most this many rows against at most as many references: its loss is then good to
 # about a hundredth, and it costs less than an epoch.
 VALIDATED = 2_048
 
 
+@final
 @dataclass(frozen=True, kw_only=True)
 class Report:
     """The losses of each epoch, and the epoch (counted from 0) that phi was left at.
@@ -57,11 +57,16 @@ def train(
     """
     options = Training() if options is None else options
     bandwidth = checks.positive("bandwidth", bandwidth)
-    samples = _Samples.of(history, options.partitions, dtype=_input_type(phi), device=device)
+    samples = _Samples.of(history, options.partitions, dtype=input_type(phi), device=device)
     order = rng.permutation(len(samples))
     held = min(round(options.validation * len(samples)), VALIDATED)
-    mean_reward = float(history.rewards.mean()) if len(history) else 0.5
-    course = _Course(phi.to(device), options, bandwidth, mean_reward, rng)
+    course = _Course(
+        phi=phi.to(device),
+        options=options,
+        bandwidth=bandwidth,
+        mean_reward=float(history.rewards.mean()) if len(history) else 0.5,
+        rng=rng,
+    )
     with _own_randomness(rng, device), _bar(options.epochs, shown=progress) as advance:
         try:
             course.run(samples[order[held:]], samples[order[:held]], advance)
@@ -69,40 +74,41 @@ def train(
             course.interrupted = True
         finally:
             course.restore()
-    return course.report()
+    return Report(
+        losses=tuple(course.losses),
+        validation_losses=tuple(course.validation_losses),
+        best_epoch=course.best_epoch,
+        interrupted=course.interrupted,
+    )
 
 
+@dataclass(kw_only=True, eq=False)
 class _Course:
-    """One training: its optimiser, its record and a copy of its best state."""
+    """One training, its record so far and a copy of its best state."""
 
-    def __init__(
-        self,
-        phi: nn.Module,
-        options: Training,
-        bandwidth: float,
-        mean_reward: float,
-        rng: np.random.Generator,
-    ) -> None:
-        self.phi, self.options, self.bandwidth, self.rng = phi, options, bandwidth, rng
-        self.mean_reward = mean_reward
-        self.optimiser = torch.optim.Adam(phi.parameters(), lr=options.rate)
-        self.losses: list[float] = []
-        self.validation_losses: list[float] = []
-        self.best: dict[str, Tensor] = {}
-        self.best_epoch: int | None = None
-        self.interrupted = False
+    phi: nn.Module
+    options: Training
+    bandwidth: float
+    mean_reward: float
+    rng: np.random.Generator
+    losses: list[float] = field(default_factory=list)
+    validation_losses: list[float] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+    best_epoch: int | None = None
+    interrupted: bool = False
 
     def run(self, learned: "_Samples", held: "_Samples", advance: Callable[[float], None]) -> None:
         """Run epochs until the last, or until patience ends."""
-        schedule = torch.optim.lr_scheduler.ExponentialLR(self.optimiser, gamma=self.options.decay)
+        optimiser = torch.optim.Adam(self.phi.parameters(), lr=self.options.rate)
         for epoch in range(self.options.epochs if len(learned) > 1 else 0):
-            self.losses.append(self._epoch(learned))
-            schedule.step()
+            for group in optimiser.param_groups:
+                group["lr"] = self.options.rate * self.options.decay**epoch
+            self.losses.append(self._epoch(learned, optimiser))
             if len(held):
                 self.validation_losses.append(self._validate(held, learned[:VALIDATED]))
             if not len(held) or self.validation_losses[-1] <= min(self.validation_losses):
                 self.best_epoch = epoch
-                # A state dict holds the live tensors; the next step would change an uncloned one.
+                # A state dict holds the live tensors: without a clone, the next step would change them.
                 self.best = {name: value.clone() for name, value in self.phi.state_dict().items()}
             elif self.options.patience and epoch - (self.best_epoch or 0) >= self.options.patience:
                 break
@@ -114,35 +120,20 @@ class _Course:
             self.phi.load_state_dict(self.best)
         self.phi.eval()
 
-    def report(self) -> Report:
-        """Return the record."""
-        return Report(
-            losses=tuple(self.losses),
-            validation_losses=tuple(self.validation_losses),
-            best_epoch=self.best_epoch,
-            interrupted=self.interrupted,
-        )
-
-    def _epoch(self, learned: "_Samples") -> float:
+    def _epoch(self, learned: "_Samples", optimiser: torch.optim.Optimizer) -> float:
         self.phi.train()
         references, queries = self._split(len(learned))
         total, count = 0.0, 0
         for start in range(0, len(queries), self.options.batch):
             batch = learned[queries[start : start + self.options.batch]]
             mean, rewards = self._answers(batch, learned[references])
-            if not len(mean):
-                continue
-            value = loss(mean, rewards, calibration=self.options.calibration, bins=self.options.bins)
-            if not value.isfinite():
-                raise ValueError(
-                    f"training diverged in epoch {len(self.losses)}: its loss is {value.item()}; "
-                    f"try a rate below {self.options.rate:g}, or scaled inputs"
-                )
-            self.optimiser.zero_grad()
-            value.backward()  # type: ignore[no-untyped-call]
-            self.optimiser.step()
-            total, count = total + value.item() * len(mean), count + len(mean)
-        return total / count if count else math.log(2)  # unanswered, the estimate is 1/2
+            if len(mean):
+                value = loss(mean, rewards, calibration=self.options.calibration, bins=self.options.bins)
+                optimiser.zero_grad()
+                value.backward()  # type: ignore[no-untyped-call]
+                optimiser.step()
+                total, count = total + value.item() * len(mean), count + len(mean)
+        return total / count if count else math.log(2)  # that of 1/2, the estimate without a reference
 
     def _split(self, n: int) -> tuple[Array, Array]:
         used = min(n, self.options.limit or n, max(2, round(self.options.usage * n)))
@@ -159,32 +150,46 @@ class _Course:
         return loss(mean, rewards, calibration=self.options.calibration, bins=self.options.bins).item()
 
     def _answers(self, queries: "_Samples", references: "_Samples") -> tuple[Tensor, Tensor]:
-        """Estimates and rewards of the queries that have a reference in their own interval."""
+        """Estimates and rewards of those queries that have a reference in their own interval."""
         queries = queries[torch.isin(queries.interval, references.interval)]
         references = references[torch.isin(references.interval, queries.interval)]
         if not len(queries):
             return queries.rewards, queries.rewards
-        embeddings = self.phi(
-            torch.cat([queries.contexts, references.contexts]), torch.cat([queries.arms, references.arms])
-        )
+        points = self._embed(queries, references)
         here, real = _grid(queries.interval)
         there, known = _grid(references.interval)
-        one = len(here) == 1
+        single = len(here) == 1
         mass, mean = estimate(
-            embeddings[: len(queries)][here],
-            embeddings[len(queries) :][there],
-            references.rewards[there],
+            points[: len(queries)][here],
+            points[len(queries) :][there],
+            references.rewards[there].to(points.dtype),
             bandwidth=self.bandwidth,
-            same=None if one else known.unsqueeze(1).expand(-1, here.shape[1], -1),
-            reference_same=None if one else known.unsqueeze(1) & known.unsqueeze(2),
+            same=None if single else known.unsqueeze(1).expand(-1, here.shape[1], -1),
+            reference_same=None if single else known.unsqueeze(1) & known.unsqueeze(2),
             importance=self.options.importance,
         )
-        if self.options.prior:  # not merely for speed: 0/0 has no gradient
+        if self.options.prior:
             mean = (mass * mean + self.options.prior * self.mean_reward) / (mass + self.options.prior)
-        return mean[real], queries.rewards[here][real]
+        return mean[real], queries.rewards[here][real].to(mean.dtype)
+
+    def _embed(self, queries: "_Samples", references: "_Samples") -> Tensor:
+        points: Tensor = self.phi(
+            torch.cat([queries.contexts, references.contexts]), torch.cat([queries.arms, references.arms])
+        )
+        if points.ndim != 2 or len(points) != len(queries) + len(references):
+            raise ValueError(
+                f"phi must return one row per pair, a matrix; got a tensor of shape {tuple(points.shape)} "
+                f"for {len(queries) + len(references)} pairs"
+            )
+        if not points.isfinite().all():
+            raise ValueError(
+                f"phi returned infinite or missing values in epoch {len(self.losses)}; "
+                f"try a rate below {self.options.rate:g}, or scale the inputs"
+            )
+        return points
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Samples:
     """The history as tensors, with the number of each row's time interval."""
 
@@ -195,12 +200,9 @@ class _Samples:
 
     @classmethod
     def of(cls, history: Feedback, partitions: int | None, *, dtype: torch.dtype, device: str) -> Self:
-        def tensor(array: Array) -> Tensor:
-            return torch.as_tensor(array, dtype=dtype, device=device)
-
         return cls(
-            contexts=tensor(history.contexts),
-            arms=tensor(history.arms),
+            contexts=torch.as_tensor(history.contexts, dtype=dtype, device=device),
+            arms=torch.as_tensor(history.arms, dtype=dtype, device=device),
             rewards=torch.as_tensor(history.rewards, dtype=torch.float32, device=device),
             interval=torch.as_tensor(intervals.of(history, partitions), device=device),
         )
@@ -221,15 +223,9 @@ def _grid(labels: Tensor) -> tuple[Tensor, Tensor]:
     return rows, real
 
 
-def _input_type(phi: nn.Module) -> torch.dtype:
-    # The widest that the module holds: our own network keeps its centre in float64.
-    kinds = [value.dtype for value in phi.state_dict().values() if value.is_floating_point()]
-    return max(kinds, key=lambda kind: torch.finfo(kind).bits, default=torch.float32)
-
-
 @contextmanager
 def _own_randomness(rng: np.random.Generator, device: str) -> Iterator[None]:
-    # Dropout and its like draw from the global state: they get a seed of ours, and it is put back after.
+    # Dropout and its like draw from the global state: it gets a seed of ours, and is put back after.
     cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):
         seed = int(rng.integers(2**63))

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from tercet import checks
-from tercet.checks import Matrix, Vector
+from tercet.checks import Array, Matrix, Vector
 from tercet.types import Feedback, Round
 
 YEAR = 365.0  # days
@@ -221,5 +221,5 @@ def _trends(rng: np.random.Generator) -> Trends:
     )
 
 
-def _sigmoid(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _sigmoid(x: Array) -> Array:
     return 1 / (1 + np.exp(-x))

@@ -57,7 +57,14 @@ def pair_features(contexts: Matrix, arms: Matrix) -> Matrix:
     array([[ 1.,  2.,  3.,  5.,  6., 10.]])
     """
     products = contexts[:, :, None] * arms[:, None, :]
-    return np.hstack([np.ones((len(arms), 1)), contexts, arms, products.reshape(len(arms), -1)])
+    return np.hstack(
+        [
+            np.ones((len(arms), 1)),
+            contexts,
+            arms,
+            products.reshape(len(arms), contexts.shape[1] * arms.shape[1]),
+        ]
+    )
 
 
 def greedy(scores: Vector, rng: np.random.Generator) -> Choice:

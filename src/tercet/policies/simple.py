@@ -94,6 +94,8 @@ class ArmThompson:
         """Draw from every arm's posterior and pick the highest draw."""
         if self.half_life is not None and time is None:
             raise ValueError("with a half_life a decision needs its time; got time=None")
+        if time is not None and not np.isfinite(time):
+            raise ValueError(f"time must be finite; got {time}")
         keys = self._keys(offered(context, arms)[1])
         counts = np.array([self._counts(key, time) for key in keys])
         alpha, beta = (counts + self._prior()).T

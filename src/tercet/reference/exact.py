@@ -26,6 +26,8 @@ from tercet.types import Ids
 HALF_LOG2_E = float(np.log2(np.e) / 2)  # exp(-d²/2σ²) = 2^(-d²·HALF_LOG2_E/σ²)
 SLICE = 512  # rows appended at a time: each meets all earlier rows once, for both sides' densities
 READ_LIMIT, ADD_LIMIT = 100.0, 1000.0  # exponents at which κ = 2^-limit counts as zero
+KERNELS = "tercet.reference.kernels"
+NEAR = 1000.0  # bandwidths from zero at which float32 still resolves a kernel to 1e-3
 OPTIONS = ("dim", "bandwidth", "half_life", "importance", "truncated")
 Engine = Literal["auto", "numba", "numpy"]
 EPOCH_LIMIT = 500.0  # half-lives after which t0 moves, so that 2^((t - t0) / h) stays finite
@@ -82,7 +84,7 @@ class ReferenceSet:
         self.half_life = None if half_life is None else checks.positive("half_life", half_life)
         self.importance = importance
         self.truncated = truncated
-        self._loops = _loops(engine)
+        self.engine = _available(engine)
         # Coordinates are kept in units of the power of two nearest the bandwidth: nothing is rounded by
         # it, and no bandwidth, however small, overflows a square.
         self._unit = float(2.0 ** np.round(np.log2(self.bandwidth)))
@@ -96,6 +98,11 @@ class ReferenceSet:
 
     def __len__(self) -> int:
         return self._storage.count
+
+    @property
+    def _loops(self) -> Any:
+        # Looked up at use, so that a set can be copied and sent to another process.
+        return twins if self.engine == "numpy" else compiled.load(KERNELS)
 
     @property
     def _reach(self) -> float:
@@ -151,19 +158,19 @@ class ReferenceSet:
         ids = running if ids is None else checks.integers("ids", ids, length=n)
         if n == 0:
             return
-        centre = _centre(points) if self._centre is None else self._centre
-        scaled = (points - centre) / self._unit
-        if not (np.abs(scaled) <= self._reach).all():
-            raise ValueError(
-                f"points must lie within {self._reach:.1g} bandwidths of each other; "
-                f"got a coordinate {np.abs(scaled).max():.1g} away (bandwidth {self.bandwidth})"
-            )
+        centre, scaled = self._scaled(points)
         with interrupts.held():
             self._centre = centre
             self._newest = max(self._newest, float(times.max()))
             self._move_epoch()
             self._appended += n
             self._append(Rows(*halves(scaled), np.zeros(n), rewards, times, ids, running))
+
+    def check(self, points: Any) -> None:
+        """Raise what `append` would raise for these points, and change nothing."""
+        points = checks.matrix("points", points, columns=self.dim)
+        if len(points):
+            self._scaled(points)
 
     def forget(self, gone: Any) -> None:
         """Remove the references where the mask is true, and their kernels from the others' densities.
@@ -181,8 +188,10 @@ class ReferenceSet:
         with interrupts.held():
             lost = self._storage.read(numbers)
             self._storage.remove(numbers)
-            if 2 * len(numbers) > len(self):
-                self.rebuild()  # half of kept² pairs are now fewer than kept x gone
+            # Half of kept² pairs may be fewer than kept x gone; and where the lost evidence outweighed the
+            # rest a thousandfold, a difference would keep too few digits.
+            if 2 * len(numbers) > len(self) or (lost.time.max() - self.oldest) * self._rate > 10:
+                self.rebuild()
             else:
                 self._add(lost.points, -self._decay(lost.time), 0, len(self))
 
@@ -194,16 +203,15 @@ class ReferenceSet:
             self._append(rows)
 
     def estimate(self, queries: Any, time: float | None = None) -> Estimate:
-        """Return mass and mean at each query, seen at this time (default: the newest outcome's)."""
+        """Return mass and mean at each query, seen at this time: at the earliest (and by default) the newest."""
         queries = checks.matrix("queries", queries, columns=self.dim)
-        if time is not None and not np.isfinite(time):
-            raise ValueError(f"time must be finite; got {time}")
+        # A clock that runs behind must not make evidence worth more than it was.
+        now = self._newest if time is None else max(checks.number("time", time), self._newest)
         totals = np.zeros((len(queries), 3))
         if self._centre is not None:
-            scaled = (
-                ((queries - self._centre) / self._unit).clip(-self._reach, self._reach).astype(np.float32)
-            )
-            fade = self._fade(self._newest if time is None else time)
+            scaled = ((queries - self._centre) / self._unit).clip(-self._reach, self._reach)
+            scaled = np.ascontiguousarray(scaled, dtype=np.float32)
+            fade = self._fade(now)
             limit = HALF_LOG2_E if self.truncated else READ_LIMIT
             for chunk, _, count in self._storage.spans(0, len(self)):
                 self._loops.read(
@@ -232,11 +240,30 @@ class ReferenceSet:
         references = cls(**{name: spec[name] for name in OPTIONS}, engine=engine)
         if "centre" in arrays:
             rows = Rows(**{name: arrays[name] for name in Rows._fields})
+            n = len(rows.id)
+            for name in ("high", "low"):
+                if checks.matrix(name, arrays[name], columns=references.dim).shape[0] != n:
+                    raise ValueError(f"{name} must have {n} rows; got {len(arrays[name])}")
+            checks.unit("reward", rows.reward, length=n)
+            checks.vector("time", rows.time, length=n)
+            if rows.density.shape != (n,) or not np.isfinite(rows.density).all():
+                raise ValueError(f"density must hold {n} finite numbers")
             references._storage = Storage.of(rows)
             references._centre = checks.vector("centre", arrays["centre"], length=references.dim)
             references._epoch, references._newest = float(spec["epoch"]), float(spec["newest"])
             references._appended = int(spec["appended"])
         return references
+
+    def _scaled(self, points: Matrix) -> tuple[Vector, Matrix]:
+        """Return the origin of the storage, and points in its coordinates."""
+        centre = _centre(points, self.bandwidth) if self._centre is None else self._centre
+        scaled = (points - centre) / self._unit
+        if not (np.abs(scaled) <= self._reach).all():
+            raise ValueError(
+                f"points must lie within {self._reach:.1g} bandwidths of each other; "
+                f"got a coordinate {np.abs(scaled).max():.1g} away (bandwidth {self.bandwidth})"
+            )
+        return centre, scaled
 
     def _append(self, rows: Rows) -> None:
         """Write rows behind the others, slice by slice; each pair of kernels serves both its densities."""
@@ -263,32 +290,35 @@ class ReferenceSet:
         return sums
 
     def _decay(self, times: Vector) -> Vector:
-        return np.exp2((times - self._epoch) * self._rate)
+        return twins.decay(times, self._epoch, self._rate)
 
     def _fade(self, now: float) -> float:
         """Factor from evidence at the epoch to evidence now."""
         return float(np.exp2(-(now - self._epoch) * self._rate)) if self._rate else 1.0
 
     def _move_epoch(self) -> None:
-        if (self._newest - self._epoch) * self._rate > EPOCH_LIMIT or not len(self):
+        if not len(self):
+            self._epoch = self._newest
+        elif (self._newest - self._epoch) * self._rate > EPOCH_LIMIT:
             fade = self._fade(self._newest)
             for chunk, first, last in self._storage.spans(0, len(self)):
                 chunk.density[first:last] *= fade
             self._epoch = self._newest
 
 
-def _centre(points: Matrix) -> Vector:
-    """Origin of the storage: float32 coordinates are exact as they are; others lose least near their mean."""
-    exact = np.array_equal(points, points.astype(np.float32))
-    return np.zeros(points.shape[1]) if exact else points.mean(axis=0)
+def _centre(points: Matrix, bandwidth: float) -> Vector:
+    """Origin of the storage: float32 points near zero are exact; others lose least in their midst."""
+    if np.array_equal(points, points.astype(np.float32)) and np.abs(points).max() <= NEAR * bandwidth:
+        return np.zeros(points.shape[1])
+    return np.median(points, axis=0)
 
 
-def _loops(engine: str) -> Any:
+def _available(engine: str) -> str:
+    """Return "numba" or "numpy"."""
     if engine not in ("auto", "numba", "numpy"):
         raise ValueError(f'engine must be "auto", "numba" or "numpy"; got {engine!r}')
-    if engine == "numpy":
-        return twins
-    loops = compiled.load("tercet.reference.kernels")
-    if loops is None and engine == "numba":
+    if engine == "numpy" or compiled.load(KERNELS) is not None:
+        return "numpy" if engine == "numpy" else "numba"
+    if engine == "numba":
         raise ValueError('Numba can not compile and cache here; use engine="auto" or "numpy"')
-    return loops or twins
+    return "numpy"

@@ -113,7 +113,7 @@ def read(high, density, reward, time, count, queries, sharp, epoch, rate, fade, 
                 g = exp2_double((time[offset + i] - epoch) * rate)
             w = g
             if importance:
-                w = g / max(density[offset + i], 1e-300)  # Eq. 4; the floor is for evidence that vanished
+                w = g / max(density[offset + i], g)  # Eq. 4; a density is at least its own reference
             decay[i] = g * fade
             weight[i] = w
             earned[i] = weight[i] * reward[offset + i]

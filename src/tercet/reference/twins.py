@@ -12,6 +12,8 @@ from tercet.checks import Array
 from tercet.iwkr import squared_distances
 from tercet.reference.layout import lanes
 
+STEP = 8192  # rows at a time: the kernels of 512 points with them take 32 MiB
+
 
 def read(
     high: Array,
@@ -31,8 +33,8 @@ def read(
     """Add one chunk's Σκg, Σκgw and Σκgwr for each query to `totals`."""
     points = lanes(high)[:count].astype(np.float64)
     kappa = _kappa(queries.astype(np.float64), points, sharp, limit)
-    g = np.exp2((time[:count] - epoch) * rate)
-    w = g / np.maximum(density[:count], 1e-300) if importance else g
+    g = decay(time[:count], epoch, rate)
+    w = g / np.maximum(density[:count], g) if importance else g
     totals += np.stack([kappa @ g * fade, kappa @ w, kappa @ (w * reward[:count])], axis=1)
 
 
@@ -53,12 +55,19 @@ def add(
     sums: Array,
 ) -> None:
     """Add each point's kernel to the densities of rows first..last, and the rows' kernels to `sums`."""
-    rows = lanes(high)[first:last].astype(np.float64)
-    if split:
-        rows += lanes(low)[first:last]
-    kappa = _kappa(points, rows, sharp, limit)
-    density[first:last] += weights @ kappa
-    sums += kappa @ np.exp2((time[first:last] - epoch) * rate)
+    for start in range(first, last, STEP):
+        part = slice(start, min(start + STEP, last))
+        rows = lanes(high)[part].astype(np.float64)
+        if split:
+            rows += lanes(low)[part]
+        kappa = _kappa(points, rows, sharp, limit)
+        density[part] += weights @ kappa
+        sums += kappa @ decay(time[part], epoch, rate)
+
+
+def decay(time: Array, epoch: float, rate: float) -> Array:
+    """Return g; a thousand halvings are as good as gone, and keep it above zero."""
+    return np.exp2(np.maximum((time - epoch) * rate, -1000.0))
 
 
 def _kappa(queries: Array, points: Array, sharp: float, limit: float) -> Array:

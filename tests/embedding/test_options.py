@@ -1,0 +1,52 @@
+"""Options of training: the paper's values, and refusal of impossible ones."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tercet.embedding.options import Training
+
+
+def test_the_paper_has_its_values() -> None:
+    paper = Training.paper()
+    assert (paper.epochs, paper.usage, paper.reference, paper.batch) == (50, 0.1, 0.2, 16)
+    assert (paper.rate, paper.decay, paper.calibration, paper.bins) == (1e-3, 0.99, 2.0, 5)
+    assert (paper.prior, paper.partitions, paper.importance, paper.patience, paper.limit) == (
+        0.0,
+        1,
+        True,
+        None,
+        None,
+    )
+    assert Training.paper(epochs=4).epochs == 4
+
+
+def test_options_survive_json() -> None:
+    for options in (Training(), Training.paper(partitions=3)):
+        assert Training(**json.loads(json.dumps(vars(options)))) == options
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epochs": 0}, "epochs must be a whole number of at least 1; got 0"),
+        ({"batch": -1}, "batch must be"),
+        ({"bins": 0}, "bins must be"),
+        ({"limit": 1}, "limit must be a whole number of at least 2; got 1"),
+        ({"partitions": 0}, "partitions must be"),
+        ({"patience": 0}, "patience must be"),
+        ({"usage": 0.0}, "usage must be above 0"),
+        ({"usage": 1.5}, r"usage must lie in \(0, 1\]; got 1.5"),
+        ({"reference": 1.0}, r"reference must lie in \(0, 1\)"),
+        ({"rate": float("nan")}, "rate must be"),
+        ({"decay": 2.0}, "decay must lie"),
+        ({"validation": 1.0}, r"validation must lie in \[0, 1\)"),
+        ({"validation": -0.1}, "validation must lie"),
+        ({"calibration": -1.0}, "calibration must be a finite number, 0 or more"),
+        ({"prior": float("inf")}, "prior must be a finite number, 0 or more"),
+    ],
+)
+def test_impossible_options_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Training(**changes)
