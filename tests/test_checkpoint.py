@@ -27,6 +27,16 @@ def test_arrays_and_spec_come_back_as_they_were(file: Path) -> None:
         np.testing.assert_array_equal(arrays[name], array, strict=True)
 
 
+def test_numbers_of_numpy_are_written_as_any_other(file: Path) -> None:
+    checkpoint.write(file, "test", {}, {"n": np.int64(3), "x": np.float32(0.5), "yes": np.True_})
+    assert checkpoint.read(file, "test")[1] == {"n": 3, "x": 0.5, "yes": True}
+
+
+def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        checkpoint.write(tmp_path / "nowhere" / "file", "test", {}, {})
+
+
 def test_a_new_file_replaces_the_old_one_and_leaves_no_draft(file: Path) -> None:
     checkpoint.write(file, "test", {}, {"x": 2})
     assert checkpoint.read(file, "test") == ({}, {"x": 2})

@@ -59,7 +59,7 @@ def refuse(self): raise OSError(30, "Read-only file system")
 caching._CacheLocator.ensure_cache_path = refuse
 import numpy as np, tercet
 policy = tercet.C3.load({str(tmp_path / "c3")!r})
-assert policy._references.engine == "numpy"
+assert policy.state.references.engine == "numpy"
 choice = policy.choose([0.1, 0.2], np.eye(3), np.random.default_rng(0))
 print(*choice.propensities)
 """

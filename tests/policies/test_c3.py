@@ -1,10 +1,13 @@
+import copy
+import signal
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tercet import C3, CheckpointError, Decay, Feedback, RandomDrop, Training, Window, iwkr
+from tercet import C3, CheckpointError, Decay, Feedback, RandomDrop, ReferenceSet, Training, Window, iwkr
 from tests.laws.policies import ARMS, contents, history
 
 QUICK = Training(epochs=3)
@@ -101,9 +104,9 @@ def test_outcomes_in_one_batch_or_one_by_one_leave_the_same_memory(
     batch.update(outcomes, rng)
     for i in range(57):
         single.update(outcomes[i : i + 1], rng)
-    assert batch._references is not None
-    assert single._references is not None
-    assert sorted(batch._references.ids) == sorted(single._references.ids)
+    assert batch.state.references is not None
+    assert single.state.references is not None
+    assert sorted(batch.state.references.ids) == sorted(single.state.references.ids)
     assert 0 < len(batch) < 57
 
 
@@ -164,16 +167,72 @@ BAD_UPDATES = [
 ]
 
 
+@pytest.mark.parametrize("rule", [None, RandomDrop(every=10), Window(count=3)])
 @pytest.mark.parametrize(("message", "change"), BAD_UPDATES)
 def test_a_bad_outcome_is_refused_and_changes_nothing(
-    message: str, change: dict[str, Any], rng: np.random.Generator, tmp_path: Path
+    message: str, change: dict[str, Any], rule: Any, rng: np.random.Generator, tmp_path: Path
 ) -> None:
-    policy = C3(phi=arms_only)
+    policy = C3(phi=arms_only, forgetting=rule)
     policy.update(rows(5), rng)
     before = contents(tmp_path / "a", policy)
     with pytest.raises(ValueError, match=message):
         policy.update(rows(1, **change), rng)
     assert contents(tmp_path / "a", policy) == before
+
+
+def test_a_batch_with_one_bad_outcome_is_refused_whole(rng: np.random.Generator, tmp_path: Path) -> None:
+    policy = C3(phi=arms_only, forgetting=RandomDrop(every=10))
+    policy.update(rows(5), rng)
+    before = contents(tmp_path / "a", policy)
+    arms = rng.normal(size=(25, 2))
+    arms[20] = 1e38
+    with pytest.raises(ValueError, match="points must lie within"):
+        policy.update(rows(25, arms=arms), rng)
+    assert contents(tmp_path / "a", policy) == before
+
+
+def test_ctrl_c_in_an_update_comes_after_all_of_it(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append = ReferenceSet.append
+
+    def interrupted(self: ReferenceSet, *columns: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        append(self, *columns)
+
+    monkeypatch.setattr(ReferenceSet, "append", interrupted)
+    policy = C3(phi=arms_only, forgetting=RandomDrop(fraction=0.1, every=10))
+    with pytest.raises(KeyboardInterrupt):
+        policy.update(rows(35), rng)
+    assert policy.state.learned == 35
+    assert 0 < len(policy) < 35
+
+
+def test_an_emptied_memory_goes_on_counting(rng: np.random.Generator) -> None:
+    rule = RandomDrop(fraction=0.97, every=3)
+    batch, single, outcomes = C3(phi=arms_only, forgetting=rule), C3(phi=arms_only, forgetting=rule), rows(60)
+    batch.update(outcomes, rng)
+    for i in range(60):
+        single.update(outcomes[i : i + 1], rng)
+    assert batch.state.references is not None
+    assert single.state.references is not None
+    np.testing.assert_array_equal(batch.state.references.ids, single.state.references.ids)
+
+
+def test_a_clock_means_nothing_to_outcomes_without_times(rng: np.random.Generator) -> None:
+    policy = C3(phi=arms_only, forgetting=Decay(half_life=30.0))
+    policy.update(rows(200), rng)
+    newest = policy.beliefs([], [[0.0, 0.0]]).mass
+    np.testing.assert_array_equal(policy.beliefs([], [[0.0, 0.0]], time=20.0).mass, newest)
+
+
+def test_a_policy_can_be_copied_and_its_settings_are_fixed(trained: C3) -> None:
+    twin = copy.deepcopy(trained)
+    rng = np.random.default_rng(0)
+    twin.update(history(n=5), rng)
+    assert len(twin) == len(trained) + 5
+    with pytest.raises(FrozenInstanceError):
+        trained.bandwidth = 3.0  # type: ignore[misc]
 
 
 def test_deciding_before_fitting_says_what_to_do(rng: np.random.Generator) -> None:

@@ -80,7 +80,7 @@ def moment(value: Any) -> datetime | None:
     elif isinstance(value, np.datetime64):
         found = value.astype("datetime64[us]").item()  # no date beyond the year 9999
     if not isinstance(found, date):
-        raise ValueError(f"expected a date, a datetime or an ISO 8601 string; got {brief(value)}")  # noqa: TRY004
+        raise ValueError(f"expected a date, a datetime or an ISO 8601 string; got {brief(value)}")
     if not isinstance(found, datetime):
         return datetime(found.year, found.month, found.day)
     offset = found.utcoffset()

@@ -89,7 +89,7 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
     names = dict.fromkeys(name for row in flat for name in row)
     for name in names:
         if not isinstance(name, str):
-            raise ValueError(f"column names must be strings; got {name!r}")  # noqa: TRY004
+            raise ValueError(f"column names must be strings; got {name!r}")
     return {name: [row.get(name) for row in flat] for name in names}
 
 

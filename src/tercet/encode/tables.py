@@ -12,7 +12,7 @@ def rows_of(table: Any) -> list[Row]:
         return _rows_of_frame(table)
     for i, row in enumerate(table):
         if not isinstance(row, Mapping):
-            raise ValueError(f"every row must be a dict; row {i} is {row!r}")  # noqa: TRY004
+            raise ValueError(f"every row must be a dict; row {i} is {row!r}")
     return list(table)
 
 

@@ -4,30 +4,44 @@ Embed each (context, arm) pair, estimate its reward from the references nearby, 
 posterior, play the best draw, append the outcome, forget what is stale. No gradient step online.
 """
 
-import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Literal, Self, final
 
 import numpy as np
 
-from tercet import checkpoint, checks, posterior
-from tercet.checks import Array, Matrix
-from tercet.embedding.inference import Perceptron, Phi, candidates, scaling
+from tercet import checks, interrupts, posterior
+from tercet.checks import Matrix, Vector
+from tercet.embedding.inference import Phi, candidates
+from tercet.embedding.learning import Shape, as_function, learn
 from tercet.embedding.options import Training
 from tercet.reference.evidence import Evidence, explain
-from tercet.reference.exact import Engine, ReferenceSet
-from tercet.reference.forgetting import Decay, Forgetting, from_spec, to_spec
+from tercet.reference.exact import Engine, Estimate, ReferenceSet
+from tercet.reference.forgetting import Decay, Forgetting, RandomDrop, Window
 from tercet.types import Choice, Feedback, Posterior
 
 PRIOR_WEIGHT = 1.0  # outcomes that the history's mean reward is worth as a prior
 
 
-@final
 @dataclass(kw_only=True, eq=False)
+class State:
+    """What a policy has learned: phi, the prior's counts, and its memory."""
+
+    embed: Phi | None
+    counts: tuple[float, float]
+    widths: tuple[int, int] | None = None  # features of a context and of an arm
+    references: ReferenceSet | None = None
+    timed: bool | None = None  # whether outcomes come with times
+    learned: int = 0  # outcomes since fit
+
+
+@final
+@dataclass(frozen=True, kw_only=True, eq=False)
 class C3:
     """Thompson sampling on kernel regression in a learned space.
+
+    Many threads may choose at once, but not while another one updates.
 
     Parameters
     ----------
@@ -81,31 +95,30 @@ class C3:
     training: Training = field(default_factory=Training)
     progress: bool = True
     engine: Engine = "auto"
-    _embed: Phi | None = field(init=False, default=None, repr=False)
-    _widths: tuple[int, int] | None = field(init=False, default=None, repr=False)
-    _references: ReferenceSet | None = field(init=False, default=None, repr=False)
-    _counts: tuple[float, float] = field(init=False, default=(0.5, 0.5), repr=False)
-    _timed: bool | None = field(init=False, default=None, repr=False)
-    _learned: int = field(init=False, default=0, repr=False)
+    state: State = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.hidden = tuple(int(size) for size in self.hidden)
-        if self.dim < 1 or any(size < 1 for size in self.hidden):
-            raise ValueError(f"dim and hidden sizes must be at least 1; got {self.dim} and {self.hidden}")
-        self.bandwidth = checks.positive("bandwidth", self.bandwidth)
-        self.sharpness = checks.positive("sharpness", self.sharpness)
+        sizes = np.asarray([self.dim, *np.atleast_1d(self.hidden)])
+        if sizes.dtype.kind not in "iu" or sizes.min() < 1:
+            raise ValueError(f"dim and hidden sizes must be whole numbers, 1 or more; got {sizes.tolist()}")
+        object.__setattr__(self, "hidden", tuple(sizes[1:].tolist()))
+        checks.positive("bandwidth", self.bandwidth)
+        checks.positive("sharpness", self.sharpness)
+        checks.unit("floor", [self.floor])
         if self.explore not in ("thompson", "greedy"):
             raise ValueError(f'explore must be "thompson" or "greedy"; got {self.explore!r}')
-        if not 0 <= self.floor <= 1:
-            raise ValueError(f"floor must lie in [0, 1]; got {self.floor}")
-        if self.prior is not None:
-            a, b = (float(count) for count in self.prior)
-            if not (0 <= a < np.inf and 0 <= b < np.inf):
-                raise ValueError(f"prior must be two finite counts, 0 or more; got {self.prior}")
-            self.prior = self._counts = (a, b)
+        if not isinstance(self.forgetting, RandomDrop | Window | Decay | None):
+            raise ValueError(
+                f"forgetting must be a rule such as Decay(half_life=...); got {self.forgetting!r}"
+            )
+        if not isinstance(self.training, Training):
+            raise ValueError(f"training must be Training(...); got {self.training!r}")
         if self.phi is not None and not callable(self.phi):
             raise ValueError(f"phi must be callable on (contexts, arms); got {type(self.phi).__name__}")
-        self._embed = None if self.phi is None else _inference(self.phi)
+        if self.prior is not None and checks.vector("prior", self.prior, length=2).min() < 0:
+            raise ValueError(f"prior must be two counts, 0 or more; got {self.prior}")
+        embed = None if self.phi is None else as_function(self.phi)
+        object.__setattr__(self, "state", State(embed=embed, counts=self.prior or (0.5, 0.5)))
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -127,28 +140,37 @@ class C3:
         return cls(**(settings | changes))
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
-        """Train phi on the history (Algorithm 1), then remember its outcomes as references."""
-        embed = self._train(history, rng)
-        counts = self.prior
-        if counts is None:
-            mean = (history.rewards.sum() + 1) / (len(history) + 2)  # never 0 or 1: nothing is impossible
-            counts = (PRIOR_WEIGHT * mean, PRIOR_WEIGHT * (1 - mean))
-        widths = (history.contexts.shape[1], history.arms.shape[1])
-        references, timed = None, None
+        """Train phi on the history (Algorithm 1), then remember its outcomes as references.
+
+        Ctrl-C ends the training early and keeps phi's best epoch; before the first, nothing changes.
+        """
+        embed = learn(
+            self.phi,
+            history,
+            rng,
+            shape=Shape(hidden=self.hidden, dim=self.dim, scale=self.scale),
+            bandwidth=self.bandwidth,
+            options=replace(self.training, importance=self.importance),  # learn what is decided with
+            progress=self.progress,
+        )
+        mean = (history.rewards.sum() + 1) / (len(history) + 2)  # never 0 or 1: nothing is impossible
+        counts = self.prior or (PRIOR_WEIGHT * mean, PRIOR_WEIGHT * (1 - mean))
+        state = State(embed=embed, counts=counts, widths=_widths(history))
         if remember and len(history):
-            points = embed(history.contexts, history.arms)
-            references = self._new_references(checks.matrix("phi's result", points).shape[1])
-            references.append(points, history.rewards, history.times, history.ids)
-            timed = history.times is not None
-            self._forget(references, 0)
-        # Nothing was changed so far: an error or Ctrl-C above leaves the policy as it was.
-        self._embed, self._counts, self._widths = embed, counts, widths
-        self._references, self._timed, self._learned = references, timed, 0
+            points = checks.matrix("phi's result", embed(history.contexts, history.arms))
+            state.references = self._new_references(points.shape[1])
+            state.references.append(points, history.rewards, history.times, history.ids)
+            state.timed = history.times is not None
+            self._forget(state)
+        object.__setattr__(self, "state", state)
 
     def choose(
         self, context: Any, arms: Any, rng: np.random.Generator, *, time: float | None = None
     ) -> Choice:
-        """Draw a reward for each arm from its posterior and play the best (Algorithm 2, lines 2-7)."""
+        """Draw a reward for each arm from its posterior and play the best (Algorithm 2, lines 2-7).
+
+        `time` is now, in the unit of the outcomes' times; None is the time of the newest outcome.
+        """
         beliefs = self.beliefs(context, arms, time=time)
         if self.explore == "greedy":
             scores = beliefs.mean
@@ -167,118 +189,80 @@ class C3:
     def beliefs(self, context: Any, arms: Any, *, time: float | None = None) -> Posterior:
         """Return the Beta posterior of each arm (Algorithm 2, lines 3-4; Eq. 7 and 8)."""
         context, arms = self._checked(context, arms)
-        queries = candidates(self._trained(), context, arms)  # line 3
-        if time is not None and not np.isfinite(time):
-            raise ValueError(f"time must be finite; got {time}")
-        if self._references is None:
-            mass, mean = np.zeros(len(arms)), np.full(len(arms), 0.5)
+        time = None if time is None else checks.number("time", time)
+        references = self.state.references
+        queries = candidates(self._phi(), context, arms)  # line 3
+        if references is None:
+            estimate = Estimate(mass=np.zeros(len(arms)), mean=np.full(len(arms), 0.5))
         else:
-            estimate = self._references.estimate(queries, time)
-            mass, mean = estimate.mass, estimate.mean
-        return posterior.posterior(mass, mean, sharpness=self.sharpness, prior=self._counts)  # line 4
+            # Outcomes without times have only their number, which no clock can be compared with.
+            estimate = references.estimate(queries, time if self.state.timed else None)
+        return posterior.posterior(
+            estimate.mass, estimate.mean, sharpness=self.sharpness, prior=self.state.counts
+        )  # line 4
 
-    def update(self, feedback: Feedback, rng: np.random.Generator) -> None:  # noqa: ARG002 - hashed ids decide
+    def update(self, feedback: Feedback, rng: np.random.Generator) -> None:  # noqa: ARG002 - ids decide
         """Append outcomes and forget what is stale (Algorithm 2, lines 8-10; section 4.2)."""
         if not len(feedback):
             return
-        widths = (feedback.contexts.shape[1], feedback.arms.shape[1])
-        self._check_widths(widths)
-        timed = feedback.times is not None
-        if timed != (self._timed if self._timed is not None else timed):
+        state, timed = self.state, feedback.times is not None
+        self._check_widths(_widths(feedback))
+        if state.timed not in (None, timed):
             raise ValueError("times must come with every outcome or with none; got both kinds")
-        points = checks.matrix("phi's result", self._trained()(feedback.contexts, feedback.arms))
-        references = self._references or self._new_references(points.shape[1])
-        done = 0
-        while done < len(feedback):
-            wait = self.forgetting.until_next(self._learned) if self.forgetting else None
-            part = slice(done, len(feedback) if wait is None else done + wait)
-            times = None if feedback.times is None else feedback.times[part]
-            ids = None if feedback.ids is None else feedback.ids[part]
-            references.append(points[part], feedback.rewards[part], times, ids)  # lines 9 and 10
-            self._references, self._widths, self._timed = references, widths, timed
-            added = len(feedback.rewards[part])
-            self._learned, done = self._learned + added, done + added
-            self._forget(references, self._learned)
+        points = checks.matrix("phi's result", self._phi()(feedback.contexts, feedback.arms))
+        references = state.references
+        if references is None:
+            references = self._new_references(points.shape[1])
+        references.check(points)
+        with interrupts.held():  # from here on nothing can fail: all of it is learned, or none
+            state.references, state.widths, state.timed = references, _widths(feedback), timed
+            done = 0
+            while done < len(feedback):
+                wait = self.forgetting.until_next(state.learned) if self.forgetting else None
+                part = slice(done, None if wait is None else done + wait)
+                outcomes = feedback[part]
+                references.append(points[part], outcomes.rewards, outcomes.times, outcomes.ids)  # lines 9, 10
+                state.learned, done = state.learned + len(outcomes), done + len(outcomes)
+                self._forget(state)
 
     def embed(self, contexts: Any, arms: Any) -> Matrix:
         """Return phi of paired rows."""
-        return self._trained()(checks.matrix("contexts", contexts), checks.matrix("arms", arms))
+        return self._phi()(checks.matrix("contexts", contexts), checks.matrix("arms", arms))
 
     def explain(self, context: Any, arm: Any, *, time: float | None = None, most: int = 5) -> Evidence:
-        """Return the past outcomes that carry an arm's score, their weights, and the score without them."""
+        """Return the past outcomes behind an arm's estimate, their weights, and the estimate without them.
+
+        The estimate is what the references say alone, before prior and sharpness make a posterior of it.
+        """
         context, arms = self._checked(context, [arm])
-        if self._references is None:
+        if self.state.references is None:
             raise ValueError("there is no evidence yet: the policy remembers no outcome")
-        return explain(self._references, candidates(self._trained(), context, arms)[0], time=time, most=most)
+        query = candidates(self._phi(), context, arms)[0]
+        return explain(self.state.references, query, time=time if self.state.timed else None, most=most)
 
     def __len__(self) -> int:
         """Return the number of outcomes in memory."""
-        return 0 if self._references is None else len(self._references)
+        return 0 if self.state.references is None else len(self.state.references)
+
+    def __bool__(self) -> bool:
+        """Return true: a policy without memories is still a policy."""
+        return True
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write settings, phi and references to one safetensors file.
 
         A phi of your own is not written (that would take pickle): give it again to `load`.
         """
-        arrays: dict[str, Array] = {}
-        spec: dict[str, Any] = {"settings": self._settings(), "counts": self._counts, "widths": self._widths}
-        spec |= {"timed": self._timed, "learned": self._learned, "phi": None, "references": None}
-        if isinstance(self._embed, Perceptron):
-            phi, spec["phi"] = self._embed.to_arrays()
-            arrays |= {f"phi.{name}": array for name, array in phi.items()}
-        if self._references is not None:
-            rows, spec["references"] = self._references.to_arrays()
-            arrays |= {f"references.{name}": array for name, array in rows.items()}
-        checkpoint.write(path, "tercet.C3", arrays, spec | {"own phi": self.phi is not None})
+        from tercet.policies import c3_file
+
+        c3_file.write(self, path)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], *, phi: Any = None, engine: Engine = "auto") -> Self:
+    def load(cls, path: str | PathLike[str], *, phi: Any = None, engine: Engine = "auto") -> "C3":
         """Read what `save` wrote; the policy goes on with bit-identical choices."""
-        arrays, spec = checkpoint.read(path, "tercet.C3")
-        if spec.get("own phi") and phi is None:
-            raise checkpoint.CheckpointError(
-                f"{path} was saved with a phi of your own: give that phi to load as well"
-            )
-        try:
-            policy = cls(**_read_settings(spec["settings"]), phi=phi, engine=engine)
-            if spec["phi"] is not None:
-                policy._embed = Perceptron.from_arrays(_part(arrays, "phi."), spec["phi"])
-            if spec["references"] is not None:
-                rows = _part(arrays, "references.")
-                policy._references = ReferenceSet.from_arrays(rows, spec["references"], engine=engine)
-            policy._counts = (float(spec["counts"][0]), float(spec["counts"][1]))
-            policy._widths = None if spec["widths"] is None else (spec["widths"][0], spec["widths"][1])
-            policy._timed, policy._learned = spec["timed"], int(spec["learned"])
-        except (KeyError, TypeError, ValueError, IndexError) as error:
-            raise checkpoint.CheckpointError(f"{path} can not be loaded as a C3 policy: {error}") from error
-        return policy
+        from tercet.policies import c3_file
 
-    def _train(self, history: Feedback, rng: np.random.Generator) -> Phi:
-        if self.phi is not None and not _is_module(self.phi):
-            return _inference(self.phi)
-        if not history.contexts.shape[1] + history.arms.shape[1]:
-            raise ValueError("contexts and arms must have features; both have width 0")
-        from tercet.embedding import network, training  # needs torch
-
-        module = self.phi
-        if module is None:
-            centre, spread = scaling(history.joint()) if self.scale and len(history) else (None, None)
-            module = network.build(
-                history.contexts.shape[1],
-                history.arms.shape[1],
-                rng,
-                hidden=self.hidden,
-                dim=self.dim,
-                centre=centre,
-                scale=spread,
-            )
-        options = replace(self.training, importance=self.importance)  # learn what is decided with
-        report = training.train(
-            module, history, rng, bandwidth=self.bandwidth, options=options, progress=self.progress
-        )
-        if report.interrupted:
-            warnings.warn("training was interrupted; phi is kept at its best epoch so far", stacklevel=3)
-        return network.export(module) if self.phi is None else _inference(module)
+        return c3_file.read(path, phi=phi, engine=engine)
 
     def _new_references(self, dim: int) -> ReferenceSet:
         half_life = self.forgetting.half_life if isinstance(self.forgetting, Decay) else None
@@ -290,17 +274,19 @@ class C3:
             engine=self.engine,
         )
 
-    def _forget(self, references: ReferenceSet, learned: int) -> None:
-        stale = self.forgetting.stale(references, learned) if self.forgetting else None
+    def _forget(self, state: State) -> None:
+        if self.forgetting is None or state.references is None:
+            return
+        stale = self.forgetting.stale(state.references, state.learned)
         if stale is not None:
-            references.forget(stale)
+            state.references.forget(stale)
 
-    def _trained(self) -> Phi:
-        if self._embed is None:
+    def _phi(self) -> Phi:
+        if self.state.embed is None:
             raise ValueError("C3 needs a phi before it can decide: call fit(history, rng), or give phi=")
-        return self._embed
+        return self.state.embed
 
-    def _checked(self, context: Any, arms: Any) -> tuple[Array, Matrix]:
+    def _checked(self, context: Any, arms: Any) -> tuple[Vector, Matrix]:
         arms = checks.matrix("arms", arms)
         if not len(arms):
             raise ValueError("arms must have at least one row; got none to choose from")
@@ -309,37 +295,12 @@ class C3:
         return context, arms
 
     def _check_widths(self, widths: tuple[int, int]) -> None:
-        if self._widths is not None and widths != self._widths:
+        if self.state.widths not in (None, widths):
             raise ValueError(
-                f"context and arm must have {self._widths[0]} and {self._widths[1]} features, as before; "
-                f"got {widths[0]} and {widths[1]}"
+                "context and arm must have {} and {} features, as before; ".format(*self.state.widths)
+                + "got {} and {}".format(*widths)
             )
 
-    def _settings(self) -> dict[str, Any]:
-        names = [f.name for f in fields(self) if f.init and f.name not in ("phi", "engine")]
-        settings = {name: getattr(self, name) for name in names}
-        return settings | {"training": vars(self.training), "forgetting": to_spec(self.forgetting)}
 
-
-def _read_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
-    prior = None if saved["prior"] is None else tuple(saved["prior"])
-    rule, training = from_spec(saved["forgetting"]), Training(**saved["training"])
-    return dict(saved) | {"prior": prior, "forgetting": rule, "training": training}
-
-
-def _part(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
-
-
-def _is_module(phi: Any) -> bool:
-    # Looked up by name: deciding must not import torch.
-    return any(base.__module__ == "torch.nn.modules.module" for base in type(phi).__mro__)
-
-
-def _inference(phi: Any) -> Phi:
-    """Return phi as a function of NumPy arrays."""
-    if not _is_module(phi):
-        return phi
-    from tercet.embedding import network
-
-    return network.frozen(phi)
+def _widths(feedback: Feedback) -> tuple[int, int]:
+    return feedback.contexts.shape[1], feedback.arms.shape[1]

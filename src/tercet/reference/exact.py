@@ -203,7 +203,7 @@ class ReferenceSet:
             self._append(rows)
 
     def estimate(self, queries: Any, time: float | None = None) -> Estimate:
-        """Return mass and mean at each query, seen at this time: at the earliest (and by default) the newest."""
+        """Return mass and mean at each query, as of `time` (by default, and at the earliest, the newest)."""
         queries = checks.matrix("queries", queries, columns=self.dim)
         # A clock that runs behind must not make evidence worth more than it was.
         now = self._newest if time is None else max(checks.number("time", time), self._newest)

@@ -57,7 +57,10 @@ class RandomDrop:
 
 @dataclass(frozen=True, kw_only=True)
 class Window:
-    """Keep the newest `count` outcomes, or those of the last `duration` units of time."""
+    """Keep the newest `count` outcomes, or those of the last `duration` units of time.
+
+    Time is counted back from the newest ever seen: one wrong date in the future empties the window.
+    """
 
     count: int | None = None
     duration: float | None = None
