@@ -27,6 +27,7 @@ HINDSIGHT = "best fixed rule of hindsight"
 # discount) in worlds 100 to 105, which the demo never plays. A half-life is in days, a discount per visit.
 CONTENDERS: dict[str, Callable[[], Policy]] = {
     "C3": lambda: C3(
+        hidden=(64, 64),
         forgetting=Decay(half_life=10.0),
         sharpness=24.0,
         training=Training(
@@ -34,6 +35,7 @@ CONTENDERS: dict[str, Callable[[], Policy]] = {
             reference=0.2,  # evidence as scarce as it is online, so that phi must learn to share it
             limit=None,
             epochs=40,
+            rate=0.01,
             decay=0.94,
             patience=None,
         ),

@@ -67,7 +67,7 @@ def train(
         mean_reward=float(history.rewards.mean()) if len(history) else 0.5,
         rng=rng,
     )
-    with _own_randomness(rng, device), _bar(options.epochs, shown=progress) as advance:
+    with _one_thread(), _own_randomness(rng, device), _bar(options.epochs, shown=progress) as advance:
         try:
             course.run(samples[order[held:]], samples[order[:held]], advance)
         except KeyboardInterrupt:
@@ -221,6 +221,18 @@ def _grid(labels: Tensor) -> tuple[Tensor, Tensor]:
     rows = torch.zeros(real.shape, dtype=torch.long, device=labels.device)
     rows[real] = torch.argsort(labels, stable=True)
     return rows, real
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    # A batch is small: more threads gain little, cost tenfold where they wait for a busy core, and would
+    # make the weights depend on their number.
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager
