@@ -72,7 +72,7 @@ def positive(name: str, value: float) -> float:
     """Return value as a finite number above zero."""
     result = number(name, value)
     if result <= 0:
-        raise ValueError(f"{name} must be above 0; got {value}")
+        raise ValueError(f"{name} must be a finite number above 0; got {value}")
     return result
 
 

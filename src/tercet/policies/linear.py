@@ -82,7 +82,7 @@ class LinUCB:
     All arms share w, so an arm needs features, not pulls. With a `discount` below 1 each outcome fades
     those before it (half is left after log ½ / log discount outcomes), which lets w follow drift.
 
-    >>> policy, rng = LinUCB(), np.random.default_rng(0)
+    >>> policy, rng = LinUCB(width=0.1), np.random.default_rng(0)
     >>> policy.update(Feedback.one(context=[1.0], arm=[0.0, 1.0], reward=1.0), rng)
     >>> policy.choose([1.0], [[1.0, 0.0], [0.0, 1.0]], rng).propensities
     array([0., 1.])
