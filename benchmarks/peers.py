@@ -4,20 +4,26 @@ import numpy as np
 
 
 class NumpyReferences:
-    """Float32 points and float64 densities in flat arrays; everything that can be kept is kept."""
+    """Flat arrays; everything that can be kept is kept. Densities are float64, all else of the given type."""
 
     def __init__(
-        self, points: np.ndarray, rewards: np.ndarray, densities: np.ndarray, bandwidth: float
+        self,
+        points: np.ndarray,
+        rewards: np.ndarray,
+        densities: np.ndarray,
+        bandwidth: float,
+        dtype: type = np.float32,
     ) -> None:
-        self.points = points.astype(np.float32)
+        self.dtype = dtype
+        self.points = points.astype(dtype)
         self.squares = (self.points**2).sum(axis=1)
-        self.rewards = rewards.astype(np.float32)
+        self.rewards = rewards.astype(dtype)
         self.densities = densities.copy()
-        self.scale = np.float32(-0.5 / bandwidth**2)
+        self.scale = dtype(-0.5 / bandwidth**2)
         self._weigh()
 
     def _weigh(self) -> None:
-        self.weights = (1 / self.densities).astype(np.float32)
+        self.weights = (1 / self.densities).astype(self.dtype)
         self.earned = self.weights * self.rewards
 
     def _kernel(self, queries: np.ndarray) -> np.ndarray:
@@ -26,12 +32,12 @@ class NumpyReferences:
 
     def estimate(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return mass and mean."""
-        kappa = self._kernel(queries.astype(np.float32))
+        kappa = self._kernel(queries.astype(self.dtype))
         return kappa.sum(axis=1), (kappa @ self.earned) / (kappa @ self.weights)
 
     def append(self, point: np.ndarray) -> float:
         """Update all densities for one new point (its own row apart), and the weights derived of them."""
-        kappa = self._kernel(point[None].astype(np.float32))[0]
+        kappa = self._kernel(point[None].astype(self.dtype))[0]
         self.densities += kappa
         self._weigh()
         return 1.0 + float(kappa.sum())

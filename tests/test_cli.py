@@ -48,6 +48,7 @@ def test_demo_prints_a_table_and_says_where_the_report_is(tmp_path: Path) -> Non
         (("--seeds", "0"), "greater than or equal to 1"),
         (("--steps", "-1"), "greater than or equal to 1"),
         (("--out", "no/such/folder/report.html"), "there is no folder no/such/folder"),
+        (("--out", "."), ". is a folder; name a file in it"),
     ],
 )
 def test_bad_options_are_refused_before_anything_runs(arguments: tuple[str, str], message: str) -> None:

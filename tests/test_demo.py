@@ -121,6 +121,20 @@ def test_headlines_name_whoever_wins(comparison: Comparison) -> None:
     turned = replace(comparison, traces={**comparison.traces, "uniform": perfect})
     assert report.headlines(turned)[0].startswith("uniform has the lowest regret: it misses 0 sales")
     assert "100 % less" in report.headlines(turned)[1]
+    assert "ahead in 1 of 1 worlds" in report.headlines(turned)[1]
+
+
+def test_headlines_admit_a_lead_within_the_noise(comparison: Comparison) -> None:
+    name, rival = "C3", "uniform"
+    base = comparison.traces[name][0]
+    flat = np.ones_like(base.regrets)
+    traces = {other: [replace(base, regrets=9 * flat)] * 3 for other in CONTENDERS}
+    traces[name] = [replace(base, regrets=flat)] * 3
+    traces[rival] = [replace(base, regrets=scale * flat) for scale in (0.5, 1.2, 4.0)]
+    turned = replace(comparison, traces=traces, hindsight=np.tile(flat, (3, 1)))
+    line = report.headlines(turned)[1]
+    assert "ahead in 2 of 3 worlds" in line
+    assert line.endswith("The interval includes zero.")
 
 
 def test_headlines_admit_when_no_learner_beats_the_fixed_rule(comparison: Comparison) -> None:

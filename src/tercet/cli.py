@@ -57,6 +57,8 @@ def demo(
 
     if not out.parent.is_dir():
         raise typer.BadParameter(f"there is no folder {out.parent}; create it first", param_hint="--out")
+    if out.is_dir():
+        raise typer.BadParameter(f"{out} is a folder; name a file in it", param_hint="--out")
     console = Console()
     comparison = _compare(console, seeds, steps)
     from tercet import report

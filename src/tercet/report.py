@@ -62,10 +62,10 @@ visits to be learned one by one.</p>
 C3 showed. Shares of visits in two-week steps: the closer the two pictures, the better.</p>
 {areas}{shares}
 
-<h2>What C3 has learned: coupled products lie together</h2>
+<h2>What C3 has learned</h2>
 <p>Each point is a product, placed by C3 for a typical visitor, from its noisy description alone; what lies
-within about one bandwidth shares its evidence. Products of coupled families are {near:.1f} bandwidths apart
-on average, others {far:.1f}.</p>
+within about one bandwidth shares its evidence. Coupled products should lie together: those of coupled
+families are {near:.1f} bandwidths apart on average, others {far:.1f}.</p>
 {points}<div class=pair>{embedding}</div>
 <footer>{footer}</footer>"""
 
@@ -144,11 +144,12 @@ def headlines(comparison: Comparison) -> list[str]:
     lead = next_best - best
     margin = interval(lead)
     doubt = " The interval includes zero." if margin.half >= margin.mean else ""
+    won = f"ahead in {int((lead > 0).sum())} of {len(lead)} worlds"
     return [
         f"{first} has the lowest regret: it misses {spread(interval(best))} sales in the year, "
         f"where uniform choice misses {blind.mean():.0f}.",
         f"That is {100 * lead.mean() / next_best.mean():.0f} % less than the next best learner, {second}: "
-        f"{spread(margin)} sales, compared in the same worlds ({seed_count(comparison)}).{doubt}",
+        f"{spread(margin)} sales, compared within each world; it is {won}.{doubt}",
         f"The best fixed rule, chosen with the whole year in hand, misses {fixed.mean():.0f}: "
         + ("following the seasons pays." if best.mean() < fixed.mean() else "no learner beats it here."),
     ]

@@ -36,7 +36,7 @@ def test_options_survive_json() -> None:
         ({"limit": 1}, "limit must be a whole number of at least 2; got 1"),
         ({"partitions": 0}, "partitions must be"),
         ({"patience": 0}, "patience must be"),
-        ({"usage": 0.0}, "usage must be above 0"),
+        ({"usage": 0.0}, "usage must be"),
         ({"usage": 1.5}, r"usage must lie in \(0, 1\]; got 1.5"),
         ({"reference": 1.0}, r"reference must lie in \(0, 1\)"),
         ({"rate": float("nan")}, "rate must be"),

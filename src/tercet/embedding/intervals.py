@@ -65,15 +65,15 @@ def _held_out_errors(history: Feedback, counts: list[int]) -> tuple[Vector, dict
     corrected = {(count, penalty): np.empty(len(history)) for count in counts for penalty in PENALTIES}
     for number in range(FOLDS):
         learn, test = fold != number, fold == number
-        residual = history.rewards - features @ _ridge(features[learn], history.rewards[learn], 1.0)
+        (common,) = _ridge(features[learn], history.rewards[learn], (1.0,))
+        residual = history.rewards - features @ common
         alone[test] = residual[test] ** 2
-        for (count, penalty), errors in corrected.items():
+        for count, label in labels.items():
             for interval in range(count):
-                here = labels[count] == interval
-                near, far = here & learn, here & test
-                errors[far] = (
-                    residual[far] - features[far] @ _ridge(features[near], residual[near], penalty)
-                ) ** 2
+                near, far = learn & (label == interval), test & (label == interval)
+                fits = _ridge(features[near], residual[near], PENALTIES)
+                for penalty, own in zip(PENALTIES, fits, strict=True):
+                    corrected[count, penalty][far] = (residual[far] - features[far] @ own) ** 2
     return alone, corrected
 
 
@@ -92,6 +92,6 @@ def _principal(inputs: Matrix, most: int) -> Matrix:
     return standard @ (directions[:, lead] / np.sqrt(variances[lead]))
 
 
-def _ridge(inputs: Matrix, targets: Vector, penalty: float) -> Vector:
-    gram = inputs.T @ inputs + penalty * np.eye(inputs.shape[1])
-    return np.linalg.solve(gram, inputs.T @ targets)
+def _ridge(inputs: Matrix, targets: Vector, penalties: tuple[float, ...]) -> list[Vector]:
+    gram, moments, unit = inputs.T @ inputs, inputs.T @ targets, np.eye(inputs.shape[1])
+    return [np.linalg.solve(gram + penalty * unit, moments) for penalty in penalties]

@@ -28,8 +28,8 @@ class Training:
     epochs: int = 100
     patience: int | None = 20
     usage: float = 1.0
-    limit: int | None = 4_096
-    reference: float = 0.2
+    limit: int | None = 6_144
+    reference: float = 0.15
     batch: int = 256
     rate: float = 1e-2
     decay: float = 0.97

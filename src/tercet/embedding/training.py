@@ -107,9 +107,9 @@ class _Course:
             if len(held):
                 self.validation_losses.append(self._validate(held, learned[:VALIDATED]))
             if not len(held) or self.validation_losses[-1] <= min(self.validation_losses):
-                self.best_epoch = epoch
                 # A state dict holds the live tensors: without a clone, the next step would change them.
-                self.best = {name: value.clone() for name, value in self.phi.state_dict().items()}
+                copy = {name: value.clone() for name, value in self.phi.state_dict().items()}
+                self.best, self.best_epoch = copy, epoch
             elif self.options.patience and epoch - (self.best_epoch or 0) >= self.options.patience:
                 break
             advance((self.validation_losses or self.losses)[-1])

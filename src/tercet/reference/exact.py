@@ -240,14 +240,15 @@ class ReferenceSet:
         references = cls(**{name: spec[name] for name in OPTIONS}, engine=engine)
         if "centre" in arrays:
             rows = Rows(**{name: arrays[name] for name in Rows._fields})
-            n = len(rows.id)
+            lengths = {name: len(column) for name, column in rows._asdict().items()}
+            if len(set(lengths.values())) > 1:
+                raise ValueError(f"the columns of a reference set must be equally long; got {lengths}")
             for name in ("high", "low"):
-                if checks.matrix(name, arrays[name], columns=references.dim).shape[0] != n:
-                    raise ValueError(f"{name} must have {n} rows; got {len(arrays[name])}")
-            checks.unit("reward", rows.reward, length=n)
-            checks.vector("time", rows.time, length=n)
-            if rows.density.shape != (n,) or not np.isfinite(rows.density).all():
-                raise ValueError(f"density must hold {n} finite numbers")
+                checks.matrix(name, arrays[name], columns=references.dim)
+            checks.unit("reward", rows.reward)
+            checks.vector("time", rows.time)
+            if not np.isfinite(rows.density).all():
+                raise ValueError("densities must be finite")
             references._storage = Storage.of(rows)
             references._centre = checks.vector("centre", arrays["centre"], length=references.dim)
             references._epoch, references._newest = float(spec["epoch"]), float(spec["newest"])
