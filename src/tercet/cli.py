@@ -43,7 +43,7 @@ def main(
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(help="The report to write, one HTML file.")] = Path("tercet-demo.html"),
-    seeds: Annotated[int, typer.Option(min=1, help="Worlds to play; more make the intervals narrower.")] = 6,
+    seeds: Annotated[int, typer.Option(min=1, help="Worlds to play; more make the intervals narrower.")] = 8,
     steps: Annotated[int, typer.Option(min=1, help="Visits in the year that is played.")] = 3650,
     show: Annotated[bool, typer.Option("--open", help="Open the report in a browser.")] = False,
 ) -> None:
