@@ -11,12 +11,12 @@ help:  ## what can be made here
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tercet needs Python 3.11 or newer; set PYTHON=...")'
 	@echo "Installing tercet into .venv (about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[train]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[train]'
 	@touch $@
 
 .venv/.dev: .venv/.run
 	@echo "Installing the tools for tests into .venv ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[train,dev]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[train,dev]'
 	@touch $@
 
 demo: .venv/.run  ## the seasonal shop: C3 against its rivals, and an HTML report

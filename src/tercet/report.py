@@ -91,8 +91,8 @@ th { font-weight: 600; font-size: 14px; color: #555; }
 th:first-child, td:first-child { text-align: left; }
 td .chips { margin: 0; font-size: 16px; }
 .small, footer { font-size: 14px; color: #666; }
-.pair { display: flex; flex-wrap: wrap; gap: 8px; }
-.pair > div { flex: 1 1 340px; min-width: 0; }
+.pair { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: 8px; }
+@media (max-width: 720px) { .pair { grid-template-columns: minmax(0, 1fr); } }
 @media (max-width: 560px) {
   body { padding: 12px 12px 32px; }
   th, td { padding-right: 8px; font-size: 14px; }
@@ -106,7 +106,7 @@ footer { margin-top: 40px; border-top: 1px solid #e6e6e6; padding-top: 10px; }
 <body>
 {body}
 <script>
-// A figure drawn before its neighbour, or turned with the phone, must take the width it is left with.
+// A figure must take the width it is left with, also when the phone is turned.
 const fit = new ResizeObserver(all => all.forEach(one => Plotly.Plots.resize(one.target.firstElementChild)));
 document.querySelectorAll(".plotly-graph-div").forEach(plot => fit.observe(plot.parentElement));
 </script>
