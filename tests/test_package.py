@@ -50,6 +50,21 @@ policy.save({str(tmp_path / "c3")!r})
     assert modules_after(code) <= {"numba", "scipy"}
 
 
+def test_training_without_torch_says_what_to_install() -> None:
+    code = """
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+import numpy as np, tercet
+history = tercet.Feedback(contexts=np.zeros((4, 1)), arms=np.zeros((4, 1)), rewards=np.zeros(4))
+try:
+    tercet.C3().fit(history, np.random.default_rng(0))
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'tercet[train]'" in done.stdout, done.stderr
+
+
 def test_where_compiled_code_can_not_be_cached_numpy_decides(trained: C3, tmp_path: Path) -> None:
     trained.save(tmp_path / "c3")
     # Every place that Numba would write its cache to fails, as on a read-only disk.

@@ -34,7 +34,13 @@ def learn(
     """Return phi: trained on the history if it is a torch module or None (then built), else as it is."""
     if phi is not None and not is_module(phi):
         return as_function(phi)
-    from tercet.embedding import network, training
+    try:
+        from tercet.embedding import network, training
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "training phi needs torch: pip install 'tercet[train]', or give C3 a phi of your own",
+            name=error.name,
+        ) from error
 
     module = phi
     if phi is None:
