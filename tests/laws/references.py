@@ -43,7 +43,7 @@ def by_id(references: Any) -> Vector:
 
 
 class ReferenceLaws:
-    """NOTES: append, forget and estimate are the paper's sums, whatever the order of events."""
+    """Append, forget and estimate are the paper's sums, whatever the order of events."""
 
     def make(self, *, dim: int = 3, bandwidth: float = 0.7, **options: Any) -> Any:
         raise AssertionError("say how to make the reference set under test")
