@@ -1,10 +1,12 @@
-"""The protocol that every policy keeps."""
+"""The protocol that every policy keeps, and the two things that most do alike."""
 
 from os import PathLike
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from tercet import checks
+from tercet.checks import Matrix, Vector
 from tercet.types import Choice, Feedback
 
 
@@ -32,3 +34,19 @@ class Policy(Protocol):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read what `save` wrote."""
+
+
+def offered(context: Any, arms: Any) -> tuple[Vector, Matrix]:
+    """Return a decision's context and its arms, of which there is at least one."""
+    features, matrix = checks.vector("context", context), checks.matrix("arms", arms)
+    if not len(matrix):
+        raise ValueError("arms must have at least one row to choose from; got none")
+    return features, matrix
+
+
+def highest(scores: Vector, rng: np.random.Generator) -> Choice:
+    """Pick the highest score; ties share the probability evenly."""
+    best = np.flatnonzero(scores == scores.max())
+    propensities = np.zeros(len(scores))
+    propensities[best] = 1 / len(best)
+    return Choice(arm=int(best[0] if len(best) == 1 else rng.choice(best)), propensities=propensities)

@@ -16,6 +16,7 @@ from tercet.checks import Matrix, Vector
 from tercet.embedding.inference import Phi, candidates
 from tercet.embedding.learning import Shape, as_function, learn
 from tercet.embedding.options import Training
+from tercet.policies.base import highest, offered
 from tercet.reference.evidence import Evidence, explain
 from tercet.reference.exact import Engine, Estimate, ReferenceSet
 from tercet.reference.forgetting import Decay, Forgetting, RandomDrop, Window
@@ -173,18 +174,17 @@ class C3:
         """
         beliefs = self.beliefs(context, arms, time=time)
         if self.explore == "greedy":
-            scores = beliefs.mean
-            chances = (scores == scores.max()) / np.count_nonzero(scores == scores.max())
+            choice = highest(beliefs.mean, rng)
+            chances = choice.propensities
         else:
-            scores = posterior.draw(beliefs.alpha, beliefs.beta, rng)  # line 5
+            choice = highest(posterior.draw(beliefs.alpha, beliefs.beta, rng), rng)  # lines 5 and 7
             chances = posterior.quick_propensities(beliefs.alpha, beliefs.beta)
-        best = np.flatnonzero(scores == scores.max())  # line 7
-        arm = best[0] if len(best) == 1 else rng.choice(best)
+        arm = choice.arm
         if self.floor > 0:
             chances = posterior.with_floor(chances, self.floor)
             if rng.random() < self.floor:
-                arm = rng.integers(len(scores))
-        return Choice(arm=int(arm), propensities=chances, posterior=beliefs)
+                arm = int(rng.integers(len(chances)))
+        return Choice(arm=arm, propensities=chances, posterior=beliefs)
 
     def beliefs(self, context: Any, arms: Any, *, time: float | None = None) -> Posterior:
         """Return the Beta posterior of each arm (Algorithm 2, lines 3-4; Eq. 7 and 8)."""
@@ -287,10 +287,7 @@ class C3:
         return self.state.embed
 
     def _checked(self, context: Any, arms: Any) -> tuple[Vector, Matrix]:
-        arms = checks.matrix("arms", arms)
-        if not len(arms):
-            raise ValueError("arms must have at least one row; got none to choose from")
-        context = checks.vector("context", context)
+        context, arms = offered(context, arms)
         self._check_widths((len(context), arms.shape[1]))
         return context, arms
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tercet import checkpoint, checks
 from tercet.checks import Matrix, Vector
-from tercet.policies.simple import offered
+from tercet.policies.base import highest, offered
 from tercet.types import Choice, Feedback
 
 
@@ -67,13 +67,6 @@ def pair_features(contexts: Matrix, arms: Matrix) -> Matrix:
     )
 
 
-def greedy(scores: Vector, rng: np.random.Generator) -> Choice:
-    """Pick the highest score; ties share the probability evenly."""
-    best = scores == scores.max()
-    propensities = best / best.sum()
-    return Choice(arm=int(rng.choice(np.flatnonzero(best))), propensities=propensities)
-
-
 @final
 @dataclass(kw_only=True, eq=False)
 class LinUCB:
@@ -116,7 +109,7 @@ class LinUCB:
         contexts = np.tile(features, (len(matrix), 1))
         ridge = self._state((contexts.shape[1], matrix.shape[1]))
         inputs = pair_features(contexts, matrix)
-        return greedy(inputs @ ridge.weights + self.width * ridge.spread(inputs), rng)
+        return highest(inputs @ ridge.weights + self.width * ridge.spread(inputs), rng)
 
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
         """Learn outcomes in the order given."""

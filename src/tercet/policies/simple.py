@@ -9,6 +9,7 @@ import numpy as np
 
 from tercet import checkpoint, checks, posterior
 from tercet.checks import Matrix, Vector
+from tercet.policies.base import offered
 from tercet.types import Choice, Feedback, Posterior
 
 PRIOR_COUNTS = 2.0  # an arm nobody has seen counts as two looks at the average arm
@@ -162,11 +163,3 @@ class ArmThompson:
         if self._arm_dim not in (None, arms.shape[1]):
             raise ValueError(f"arms must have {self._arm_dim} columns; got {arms.shape[1]}")
         return [arm.tobytes() for arm in arms + 0.0]  # -0.0 and 0.0 are one arm
-
-
-def offered(context: Any, arms: Any) -> tuple[Vector, Matrix]:
-    """Return a decision's context and its arms, of which there is at least one."""
-    features, matrix = checks.vector("context", context), checks.matrix("arms", arms)
-    if not len(matrix):
-        raise ValueError("arms must hold at least one arm (row) to choose from; got none")
-    return features, matrix

@@ -20,12 +20,12 @@ import numpy as np
 from tercet import checks, compiled, interrupts
 from tercet.checks import Array, Matrix, Vector
 from tercet.reference import twins
-from tercet.reference.layout import Rows, Storage, halves
+from tercet.reference.layout import NEGLIGIBLE, Rows, Storage, halves
 from tercet.types import Ids
 
 HALF_LOG2_E = float(np.log2(np.e) / 2)  # exp(-d²/2σ²) = 2^(-d²·HALF_LOG2_E/σ²)
 SLICE = 512  # rows appended at a time: each meets all earlier rows once, for both sides' densities
-READ_LIMIT, ADD_LIMIT = 100.0, 1000.0  # exponents at which κ = 2^-limit counts as zero
+ADD_LIMIT = 1000.0  # as NEGLIGIBLE, for the float64 sums of the densities
 KERNELS = "tercet.reference.kernels"
 NEAR = 1000.0  # bandwidths from zero at which float32 still resolves a kernel to 1e-3
 OPTIONS = ("dim", "bandwidth", "half_life", "importance", "truncated")
@@ -212,7 +212,7 @@ class ReferenceSet:
             scaled = ((queries - self._centre) / self._unit).clip(-self._reach, self._reach)
             scaled = np.ascontiguousarray(scaled, dtype=np.float32)
             fade = self._fade(now)
-            limit = HALF_LOG2_E if self.truncated else READ_LIMIT
+            limit = HALF_LOG2_E if self.truncated else NEGLIGIBLE
             for chunk, _, count in self._storage.spans(0, len(self)):
                 self._loops.read(
                     chunk.high, chunk.density, chunk.reward, chunk.time, count, scaled,

@@ -7,12 +7,11 @@ loops run along blocks of shape (dimension, BLOCK), so that they vectorise, and 
 import numba
 import numpy as np
 
-from tercet.reference.layout import BLOCK
+from tercet.reference.layout import BLOCK, NEGLIGIBLE
 
 # Sums may be regrouped (that is what makes them vectorise); NaN and infinity never get here. Unlike the
 # compiler switch of that name, this sets no processor flag: denormals elsewhere in the process are safe.
 FAST = {"reassoc", "contract", "nsz", "arcp", "nnan", "ninf"}
-NEGLIGIBLE = np.float32(100)  # 2^-100 times any weight is still a normal float32; beyond it counts as zero
 
 
 @numba.njit(inline="always")
@@ -90,7 +89,7 @@ def measure_two(block, p, q, distance_p, distance_q):
 @numba.njit(inline="always")
 def kernel_single(exponent, limit):
     """2^-exponent, or zero beyond the limit."""
-    kappa = exp2_single(max(-exponent, -NEGLIGIBLE))
+    kappa = exp2_single(max(-exponent, np.float32(-NEGLIGIBLE)))
     return kappa if exponent <= limit else np.float32(0)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from tercet.checks import Array
 
 BLOCK = 512  # rows a block: its coordinates and partial sums stay in the first-level cache
+NEGLIGIBLE = 100.0  # 2^-100 times any weight is still a normal float32; a kernel beyond it counts as zero
 COLUMNS = ("density", "reward", "time", "id", "sequence")
 CHUNK_NUMBERS = 1 << 21  # coordinates a chunk (262,144 rows of 8): arrays of 8 MiB, which get huge pages
 
