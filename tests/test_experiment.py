@@ -25,7 +25,13 @@ class Spy:
         self.fitted.append(history)
 
     def choose(
-        self, context: Any, arms: Any, rng: np.random.Generator, *, time: float | None = None
+        self,
+        context: Any,
+        arms: Any,
+        rng: np.random.Generator,
+        *,
+        time: float | None = None,
+        arm_ids: Any = None,
     ) -> Choice:
         rng.random(self.arm)
         self.offered.append(arms)

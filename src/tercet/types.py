@@ -170,16 +170,24 @@ class Posterior:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Choice:
-    """What any policy returns: the index of the chosen arm and every arm's probability of being chosen."""
+    """What any policy returns: the index of the chosen arm and every arm's probability of being chosen.
+
+    `means` are the rewards that the policy expects of the arms, where it predicts any.
+    """
 
     arm: int
     propensities: Vector
+    means: Vector | None = None
     posterior: Posterior | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Round:
-    """One step of an environment; `rewards` (realised) and `means` (expected) are hidden from policies."""
+    """One step of an environment; `rewards` (realised) and `means` (expected) are hidden from policies.
+
+    `logged` are outcomes of others that arrive before this step; `changed` says that the world has just
+    changed abruptly (for measuring the recovery, hidden too).
+    """
 
     context: Vector
     arms: Matrix
@@ -188,6 +196,7 @@ class Round:
     means: Vector | None = None
     arm_ids: Array | None = None
     logged: Feedback | None = None
+    changed: bool = False
 
 
 def stable_ids(values: Iterable[Any]) -> Ids:

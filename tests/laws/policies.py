@@ -1,7 +1,7 @@
 """What every policy must satisfy: the laws, and a small world to check them in."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ class Subject:
     load: Callable[[Path], Any]
     learns: bool = True
     needs_context: bool = True  # whether it uses the visitor; else it learns only which arm is best overall
+    one_hot: bool = False  # whether it keeps one model an arm, and refuses arms that are told by features
+    draws: int = 1500  # decisions in the Monte Carlo: fewer for slow policies
 
 
 def reward(context: np.ndarray, arm: int, *, needs_context: bool) -> float:
@@ -86,20 +88,50 @@ class PolicyLaws:
         assert straight.sum() == pytest.approx(1, abs=1e-9)
         np.testing.assert_allclose(turned, straight[order], atol=1e-9)
 
-    def test_propensities_match_a_monte_carlo_of_its_own_draws(self, policy: Any) -> None:
-        rng, n = np.random.default_rng(3), 1500
+    def test_propensities_match_a_monte_carlo_of_its_own_draws(self, policy: Any, subject: Subject) -> None:
+        rng, n = np.random.default_rng(3), subject.draws
         choices = [policy.choose([0.02, -0.2], ARMS, rng, time=13.0) for _ in range(n)]
         counts = np.bincount([choice.arm for choice in choices], minlength=3)
         p = choices[0].propensities
         # Five standard errors, and what the decision-time grid may be off.
         assert (np.abs(counts / n - p) <= 5 * np.sqrt(p * (1 - p) / n) + 1e-4).all()
 
-    def test_the_set_of_arms_may_change(self, policy: Any) -> None:
+    def test_the_set_of_arms_may_change(self, policy: Any, subject: Subject) -> None:
         rng = np.random.default_rng(4)
-        for arms in (ARMS[:1], ARMS[[2, 0]], np.vstack([ARMS, np.full((1, 3), 0.5)])):
+        new = np.vstack([ARMS, np.full((1, 3), 0.5)])
+        for arms in (ARMS[:1], ARMS[[2, 0]]) if subject.one_hot else (ARMS[:1], ARMS[[2, 0]], new):
             choice = policy.choose([0.3, -0.2], arms, rng, time=13.0)
             assert 0 <= choice.arm < len(arms)
             assert choice.propensities.shape == (len(arms),)
+        if subject.one_hot:
+            with pytest.raises(ValueError, match="one-hot"):
+                policy.choose([0.3, -0.2], new, rng, time=13.0)
+
+    def test_expected_rewards_follow_the_arms(self, policy: Any) -> None:
+        order = np.array([2, 0, 1])
+        straight = policy.choose([0.3, -0.2], ARMS, np.random.default_rng(0), time=13.0).means
+        turned = policy.choose([0.3, -0.2], ARMS[order], np.random.default_rng(0), time=13.0).means
+        if straight is None:
+            assert turned is None
+            return
+        assert straight.shape == (3,)
+        assert np.isfinite(straight).all()
+        np.testing.assert_allclose(turned, straight[order], atol=1e-6)
+
+    def test_it_can_start_with_an_empty_memory_or_an_empty_history(self, subject: Subject) -> None:
+        known = history(n=30, needs_context=subject.needs_context)
+        for past, remember in ((known, False), (known[:0], True)):
+            policy, rng = subject.make(), np.random.default_rng(6)
+            policy.fit(past, rng, remember=remember)
+            for _ in range(2):
+                choice = policy.choose([0.3, -0.2], ARMS, rng, time=13.0)
+                assert choice.propensities.sum() == pytest.approx(1, abs=1e-9)
+                policy.update(known, rng)
+
+    def test_a_fresh_copy_has_the_options_and_has_learned_nothing(
+        self, subject: Subject, policy: Any, tmp_path: Path
+    ) -> None:
+        assert contents(tmp_path / "a", replace(policy)) == contents(tmp_path / "b", subject.make())
 
     def test_a_reloaded_policy_goes_on_bit_for_bit(
         self, policy: Any, subject: Subject, tmp_path: Path

@@ -1,5 +1,7 @@
-"""The protocol that every policy keeps, and the two things that most do alike."""
+"""The protocol that every policy keeps, and the few things that most do alike."""
 
+import hashlib
+from dataclasses import fields
 from os import PathLike
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -7,7 +9,7 @@ import numpy as np
 
 from tercet import checks
 from tercet.checks import Matrix, Vector
-from tercet.types import Choice, Feedback
+from tercet.types import Choice, Feedback, Ids, stable_ids
 
 
 @runtime_checkable
@@ -21,9 +23,15 @@ class Policy(Protocol):
         """Learn from logged outcomes, slowly; `remember=False` leaves the online memory empty."""
 
     def choose(
-        self, context: Any, arms: Any, rng: np.random.Generator, *, time: float | None = None
+        self,
+        context: Any,
+        arms: Any,
+        rng: np.random.Generator,
+        *,
+        time: float | None = None,
+        arm_ids: Any = None,
     ) -> Choice:
-        """Pick one of the rows of `arms` for this context."""
+        """Pick one of the rows of `arms` for this context; `arm_ids` are for those who count by name."""
 
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
         """Learn from outcomes, fast."""
@@ -44,9 +52,44 @@ def offered(context: Any, arms: Any) -> tuple[Vector, Matrix]:
     return features, matrix
 
 
-def highest(scores: Vector, rng: np.random.Generator) -> Choice:
+def highest(scores: Vector, rng: np.random.Generator, *, means: Vector | None = None) -> Choice:
     """Pick the highest score; ties share the probability evenly."""
     best = np.flatnonzero(scores == scores.max())
     propensities = np.zeros(len(scores))
     propensities[best] = 1 / len(best)
-    return Choice(arm=int(best[0] if len(best) == 1 else rng.choice(best)), propensities=propensities)
+    arm = int(best[0] if len(best) == 1 else rng.choice(best))
+    return Choice(arm=arm, propensities=propensities, means=means)
+
+
+def drawn(propensities: Vector, rng: np.random.Generator, *, means: Vector | None = None) -> Choice:
+    """Pick an arm with these probabilities."""
+    return Choice(
+        arm=int(rng.choice(len(propensities), p=propensities)), propensities=propensities, means=means
+    )
+
+
+def arm_keys(arms: Matrix, arm_ids: Any = None) -> Ids:
+    """Return a number for each arm: made of its id where ids are given, else of its features.
+
+    Two arms with equal features and no ids are one.
+    """
+    if arm_ids is not None:
+        return stable_ids(arm_ids)
+    rows = np.ascontiguousarray(arms + 0.0)  # -0.0 and 0.0 are one arm
+    digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in rows)
+    return np.frombuffer(digests, dtype="<i8").astype(np.int64)
+
+
+def one_hot(arms: Matrix) -> Ids:
+    """Return the number of each arm that is told by a one-hot row, for policies with a model an arm."""
+    if arms.shape[1] == 0 or not (((arms == 0) | (arms == 1)).all() and (arms.sum(1) == 1).all()):
+        raise ValueError(
+            "a policy that keeps one model an arm needs one-hot arms (each row a single 1, else 0); "
+            "for arms with features take a shared model"
+        )
+    return arms.argmax(1)
+
+
+def options(policy: Any) -> dict[str, Any]:
+    """Return the options that a policy was made with (not what it learned)."""
+    return {option.name: getattr(policy, option.name) for option in fields(policy) if option.init}

@@ -166,7 +166,13 @@ class C3:
         object.__setattr__(self, "state", state)
 
     def choose(
-        self, context: Any, arms: Any, rng: np.random.Generator, *, time: float | None = None
+        self,
+        context: Any,
+        arms: Any,
+        rng: np.random.Generator,
+        *,
+        time: float | None = None,
+        arm_ids: Any = None,  # noqa: ARG002
     ) -> Choice:
         """Draw a reward for each arm from its posterior and play the best (Algorithm 2, lines 2-7).
 
@@ -184,7 +190,7 @@ class C3:
             chances = posterior.with_floor(chances, self.floor)
             if rng.random() < self.floor:
                 arm = int(rng.integers(len(chances)))
-        return Choice(arm=arm, propensities=chances, posterior=beliefs)
+        return Choice(arm=arm, propensities=chances, means=beliefs.mean, posterior=beliefs)
 
     def beliefs(self, context: Any, arms: Any, *, time: float | None = None) -> Posterior:
         """Return the Beta posterior of each arm (Algorithm 2, lines 3-4; Eq. 7 and 8)."""

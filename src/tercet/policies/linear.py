@@ -102,7 +102,13 @@ class LinUCB:
         self.update(history if remember else history[:0], rng)
 
     def choose(
-        self, context: Any, arms: Any, rng: np.random.Generator, *, time: float | None = None
+        self,
+        context: Any,
+        arms: Any,
+        rng: np.random.Generator,
+        *,
+        time: float | None = None,
+        arm_ids: Any = None,
     ) -> Choice:
         """Score every arm and pick the best."""
         features, matrix = offered(context, arms)

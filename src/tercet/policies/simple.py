@@ -24,7 +24,13 @@ class Uniform:
         """Do nothing."""
 
     def choose(
-        self, context: Any, arms: Any, rng: np.random.Generator, *, time: float | None = None
+        self,
+        context: Any,
+        arms: Any,
+        rng: np.random.Generator,
+        *,
+        time: float | None = None,
+        arm_ids: Any = None,
     ) -> Choice:
         """Pick any arm."""
         count = len(offered(context, arms)[1])
@@ -90,7 +96,13 @@ class ArmThompson:
             self.update(history, rng)
 
     def choose(
-        self, context: Any, arms: Any, rng: np.random.Generator, *, time: float | None = None
+        self,
+        context: Any,
+        arms: Any,
+        rng: np.random.Generator,
+        *,
+        time: float | None = None,
+        arm_ids: Any = None,
     ) -> Choice:
         """Draw from every arm's posterior and pick the highest draw."""
         if self.half_life is not None and time is None:
