@@ -63,3 +63,103 @@ def test_the_command_starts_without_heavy_packages() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == ""
+
+
+FILE = """
+from dataclasses import dataclass
+import numpy as np
+from tercet.environments.simulated import Shop
+from tercet.experiment import Experiment
+from tercet.policies.linear import LinUCB
+from tercet.policies.simple import Uniform
+
+@dataclass(frozen=True)
+class Small:
+    def draw(self, rng):
+        return Shop.draw(rng, visits=30)
+
+experiment = Experiment(
+    policies={"uniform": Uniform(), "LinUCB": LinUCB()}, environments={"small shop": Small()}, seeds=3
+)
+"""
+
+
+def test_run_plays_a_users_file_and_compare_shows_it_again(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FILE)
+    out = str(tmp_path / "out")
+    code, text = run(
+        "run", str(tmp_path / "mine.py"), "--out", out, "--seeds", "2", "--steps", "20", "--jobs", "2"
+    )
+    assert code == 0
+    for word in ("small shop", "LinUCB", "uniform", "95 % intervals", "ms to decide", "tercet compare"):
+        assert word in text
+    assert "log loss" not in text
+    code, again = run("compare", out, "--all", "--csv", str(tmp_path / "all.csv"))
+    assert code == 0
+    assert "log loss" in again
+    assert (tmp_path / "all.csv").read_text().count("small shop") == 2
+    code, text = run("compare", out, "--to", "uniform", "--measure", "reward", "--lift-over", "LinUCB")
+    assert code == 0
+    assert "behind uniform" in text
+    assert "mean reward" in text
+
+
+def test_a_finished_experiment_is_not_played_again(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FILE)
+    arguments = (
+        "run",
+        str(tmp_path / "mine.py"),
+        "--out",
+        str(tmp_path / "out"),
+        "--steps",
+        "5",
+        "--on",
+        "serial",
+    )
+    run(*arguments)
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").iterdir()}
+    assert run(*arguments)[0] == 0
+    assert files == {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "runs").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("contents", "message"),
+    [
+        ("", "must define `experiment = Experiment(...)`"),
+        ("experiment = 3", "got int"),
+        ("import no_such_package", "No module named 'no_such_package'"),
+        ("experiment = ", "invalid syntax"),
+        ("raise ValueError('mine')", "mine"),
+    ],
+)
+def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path, contents: str, message: str) -> None:
+    (tmp_path / "mine.py").write_text(contents)
+    code, text = run("run", str(tmp_path / "mine.py"))
+    assert code == 1
+    assert message in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "no-such-file.py"), "there is no file no-such-file.py"),
+        (("run", "README.md"), "must be a Python file"),
+        (("compare", "no-such-folder"), "no-such-folder holds no finished run yet"),
+    ],
+)
+def test_missing_files_are_named(arguments: tuple[str, ...], message: str) -> None:
+    code, text = run(*arguments)
+    assert code == 1
+    assert message in text
+
+
+def test_an_unknown_policy_and_a_missing_data_folder_are_named(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FILE)
+    out = str(tmp_path / "out")
+    run("run", str(tmp_path / "mine.py"), "--out", out, "--steps", "5", "--on", "serial", "--seeds", "1")
+    code, text = run("compare", out, "--to", "C4")
+    assert (code, "there are" in text) == (1, True)
+    code, text = run("run", str(tmp_path / "mine.py"), "--data", str(tmp_path / "nowhere"))
+    assert (code, "there is no folder" in text) == (2, True)
+    code, text = run("run", str(tmp_path / "mine.py"), "--address", "auto")
+    assert (code, "an address is for --on ray" in text) == (2, True)

@@ -1,28 +1,50 @@
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from tercet import Choice, Feedback, Round
-from tercet.environments.simulated import Shop
-from tercet.experiment import Streams, play
+from tercet import Choice, Feedback
+from tercet.executors import Processes, Ray, Serial
+from tercet.experiment import Contender, Done, Experiment, ExperimentError, run
+from tercet.policies.linear import LinUCB
 from tercet.policies.simple import ArmThompson, Uniform
+from tercet.results import Job, ResultError, Results
+from tercet.tuning import Tuning
+from tests.worlds import Signs
+
+EXPERIMENT = Experiment(
+    policies={
+        "uniform": Uniform(),
+        "per arm": Contender(policy=ArmThompson(), seeds=1),
+        "LinUCB": Contender(policy=LinUCB(width=50.0), settings=(LinUCB(width=0.1),)),
+    },
+    environments={"signs": Signs(), "streamed": Signs(logged=30, streaming=True)},
+    seeds=2,
+    steps=40,
+    tuning=Tuning(seconds=60.0),
+)
+TIMINGS = ["decide_seconds", "learn_seconds"]
 
 
-@dataclass
-class Spy:
-    """Play a fixed arm and keep everything that comes in."""
+def rows(results: Results) -> pd.DataFrame:
+    return results.rows().drop(columns=TIMINGS)
 
-    arm: int
-    fitted: list[Feedback] = field(default_factory=list)
-    learned: list[Feedback] = field(default_factory=list)
-    offered: list[np.ndarray] = field(default_factory=list)
 
-    def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
-        rng.random(3)  # a policy's own randomness must not move the world
-        self.fitted.append(history)
+@dataclass(kw_only=True)
+class Broken:
+    """A policy that fails at its third decision."""
+
+    made: int = 0
+
+    def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None: ...
 
     def choose(
         self,
@@ -33,86 +55,151 @@ class Spy:
         time: float | None = None,
         arm_ids: Any = None,
     ) -> Choice:
-        rng.random(self.arm)
-        self.offered.append(arms)
-        return Choice(arm=self.arm, propensities=np.eye(len(arms))[self.arm])
+        if self.made == 2:
+            raise ZeroDivisionError("third decision")
+        return Choice(arm=0, propensities=np.eye(len(arms))[0])
 
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
-        self.learned.append(feedback)
+        self.made += 1
 
     def save(self, path: Any) -> None: ...
 
     @classmethod
-    def load(cls, path: Any) -> "Spy":
+    def load(cls, path: Any) -> "Broken":
         raise NotImplementedError
 
 
-@dataclass
-class Ladder:
-    """Two rounds of three arms, the second after a late logged outcome; no means, no ids."""
-
-    rounds_: int = 2
-
-    def history(self, rng: np.random.Generator) -> Feedback:
-        return Feedback(contexts=np.zeros((4, 1)), arms=np.eye(3)[[0, 1, 2, 0]], rewards=np.zeros(4))
-
-    def rounds(self, rng: np.random.Generator) -> Iterator[Round]:
-        late = Feedback.one(context=[9.0], arm=[1.0, 0.0, 0.0], reward=1.0, time=0.5)
-        for step in range(self.rounds_):
-            yield Round(
-                context=np.zeros(1), arms=np.eye(3), time=float(step), rewards=np.array([0.0, 0.25, 1.0]),
-                logged=late if step == 1 else None,
-            )  # fmt: skip
+def test_every_policy_plays_every_environment_and_seed(tmp_path: Path) -> None:
+    told: list[Done] = []
+    results = run(EXPERIMENT, tmp_path, executor=Serial(), advance=told.append)
+    assert [done.job for done in told] == EXPERIMENT.jobs()
+    assert len(EXPERIMENT.jobs()) == 2 * 2 * 2 + 2  # `per arm` plays one seed only
+    frame = results.rows()
+    assert frame.groupby(["policy", "environment", "seed"]).size().tolist() == [40] * 10
+    description = results.description()
+    assert description["seeds"] == 2
+    assert "width=50.0" in description["policies"]["LinUCB"]
 
 
-def test_a_policy_learns_its_own_action_and_what_was_logged_and_nothing_else() -> None:
-    spy = Spy(arm=1)
-    trace = play(spy, Ladder(), np.random.default_rng(0))
-    assert [len(history) for history in spy.fitted] == [4]
-    own, late, again = spy.learned
-    np.testing.assert_array_equal(late.contexts, [[9.0]])
-    for outcome in (own, again):
-        np.testing.assert_array_equal(outcome.arms, [[0, 1, 0]])
-        np.testing.assert_array_equal(outcome.rewards, [0.25])
-        np.testing.assert_array_equal(outcome.propensities, [1.0])
-    np.testing.assert_array_equal(np.concatenate([own.ids, again.ids]), [4, 5])  # after the history's four
-    np.testing.assert_array_equal(trace.arms, [1, 1])
-    assert trace.arm_ids is None
+def test_policies_of_a_seed_see_the_same_rounds_and_seeds_differ(tmp_path: Path) -> None:
+    frame = run(EXPERIMENT, tmp_path, executor=Serial()).rows()
+    frame["best"] = frame["reward"] + frame["regret"]
+    best = frame.pivot_table(index=["environment", "seed", "step"], columns="policy", values="best")
+    assert (best["uniform"] == best["LinUCB"]).all()
+    signs = best.loc["signs", "uniform"].unstack("seed")
+    assert (signs[0] != signs[1]).any()
 
 
-def test_without_means_regret_is_against_the_realised_rewards() -> None:
-    trace = play(Spy(arm=1), Ladder(), np.random.default_rng(0))
-    np.testing.assert_array_equal(trace.regrets, [0.75, 0.75])
-    np.testing.assert_array_equal(trace.rewards, [0.25, 0.25])
-    assert len(trace) == 2
+def test_a_tuned_policy_says_what_was_chosen_at_what_cost(tmp_path: Path) -> None:
+    summaries = run(EXPERIMENT, tmp_path, executor=Serial()).summaries().set_index(["policy", "environment"])
+    tuned = summaries.loc[("LinUCB", "signs")]
+    assert (tuned["tried"] == 2).all()
+    assert (tuned["budget_seconds"] == 60).all()
+    assert all("width=0.1" in words for words in tuned["chosen"])  # width 50 explores for ever
+    assert (summaries.loc["uniform", "tried"] == 0).all()
 
 
-def test_regret_is_the_best_mean_less_the_chosen_mean() -> None:
-    shop = Shop.draw(np.random.default_rng(0), visits=30)
-    trace = play(Spy(arm=2), shop, np.random.default_rng(1))
-    year = shop.year(Streams.of(np.random.default_rng(1)).rounds)
-    np.testing.assert_allclose(trace.regrets, year.means.max(1) - year.means[:, 2])
-    np.testing.assert_array_equal(trace.rewards, year.rewards[:, 2])
-    np.testing.assert_array_equal(trace.arm_ids, year.offers[:, 2])
-    np.testing.assert_array_equal(trace.times, year.times)
+def test_the_executor_changes_nothing_but_the_timings(tmp_path: Path) -> None:
+    serial = rows(run(EXPERIMENT, tmp_path / "serial", executor=Serial()))
+    processes = rows(run(EXPERIMENT, tmp_path / "processes", executor=Processes(2)))
+    pd.testing.assert_frame_equal(serial, processes, check_exact=True)
 
 
-def test_policies_that_draw_differently_see_the_same_world() -> None:
-    shop = Shop.draw(np.random.default_rng(0), visits=20)
-    one, two = Spy(arm=0), Spy(arm=5)
-    for spy in (one, two):
-        play(spy, shop, np.random.default_rng(1))
-    np.testing.assert_array_equal(one.fitted[0].rewards, two.fitted[0].rewards)
-    np.testing.assert_array_equal(one.offered, two.offered)
+@pytest.mark.slow
+def test_ray_gives_the_rows_that_processes_give(tmp_path: Path) -> None:
+    pytest.importorskip("ray", reason="ray is not installed: pip install 'tercet[ray]'")
+    processes = rows(run(EXPERIMENT, tmp_path / "processes", executor=Processes(2)))
+    ray = rows(run(EXPERIMENT, tmp_path / "ray", executor=Ray(jobs=2)))
+    pd.testing.assert_frame_equal(ray, processes, check_exact=True)
 
 
-def test_equal_rngs_replay_the_same_trace() -> None:
-    shop = Shop.draw(np.random.default_rng(0), visits=50)
-    one, two = (play(ArmThompson(half_life=30.0), shop, np.random.default_rng(3)) for _ in range(2))
-    np.testing.assert_array_equal(one.arms, two.arms)
-    np.testing.assert_array_equal(one.propensities, two.propensities)
+def test_only_what_is_not_finished_is_run(tmp_path: Path) -> None:
+    whole = rows(run(EXPERIMENT, tmp_path / "whole", executor=Serial()))
+    smaller = replace(EXPERIMENT, seeds=1)
+    run(smaller, tmp_path / "grown", executor=Serial())
+    told: list[Job] = []
+    grown = run(EXPERIMENT, tmp_path / "grown", executor=Serial(), advance=lambda done: told.append(done.job))
+    assert {job.seed for job in told} == {1}
+    pd.testing.assert_frame_equal(rows(grown), whole, check_exact=True)
 
 
-def test_an_environment_without_rounds_is_refused() -> None:
-    with pytest.raises(ValueError, match="at least one round"):
-        play(Uniform(), Ladder(rounds_=0), np.random.default_rng(0))
+def test_results_of_other_options_are_not_mixed_in(tmp_path: Path) -> None:
+    run(EXPERIMENT, tmp_path, executor=Serial())
+    for changed, what in (
+        (replace(EXPERIMENT, steps=41), "steps"),
+        (replace(EXPERIMENT, environments={"signs": Signs(logged=50)}), "world"),
+        (replace(EXPERIMENT, policies={"LinUCB": LinUCB(width=50.0)}), "settings"),
+        (replace(EXPERIMENT, policies={"uniform": LinUCB()}), "made_of"),
+        (replace(EXPERIMENT, tuning=Tuning(seconds=61.0)), "tuning"),
+    ):
+        with pytest.raises(ResultError, match=f"another {what}.*another folder"):
+            run(changed, tmp_path, executor=Serial())
+
+
+def test_a_run_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -> None:
+    broken = replace(EXPERIMENT, policies={"broken": Broken(), "uniform": Uniform()})
+    with pytest.raises(ExperimentError, match=r"4 run.*broken in signs, seed 0: ZeroDivisionError: third"):
+        run(broken, tmp_path, executor=Serial())
+    assert set(Results(tmp_path).summaries()["policy"]) == {"uniform"}
+    short = replace(broken, policies={"broken": Broken()}, steps=2)
+    assert len(run(short, tmp_path, executor=Serial()).rows()) == 4 * 40 + 4 * 2
+
+
+def test_a_corrupt_result_stops_the_run_before_it_starts(tmp_path: Path) -> None:
+    results = run(EXPERIMENT, tmp_path, executor=Serial())
+    path = results.path(Job("uniform", "signs", 0))
+    path.write_bytes(b"PAR1 no more")
+    with pytest.raises(ResultError, match="delete it"):
+        run(EXPERIMENT, tmp_path, executor=Serial())
+    path.unlink()
+    assert len(run(EXPERIMENT, tmp_path, executor=Serial()).rows()) == 400
+
+
+FILE = """
+from tercet.experiment import Experiment
+from tercet.policies.linear import LinUCB
+from tercet.policies.simple import ArmThompson, Uniform
+from tests.worlds import Signs
+
+experiment = Experiment(
+    policies={"uniform": Uniform(), "LinUCB": LinUCB(), "per arm": ArmThompson()},
+    environments={"signs": Signs(rounds_=400)},
+    seeds=6,
+)
+"""
+
+
+def test_a_killed_run_goes_on_without_a_lost_or_doubled_row(tmp_path: Path) -> None:
+    file, folder = tmp_path / "mine.py", tmp_path / "out"
+    file.write_text(FILE)
+    command = [sys.executable, "-m", "tercet", "run", str(file), "--jobs", "2"]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    killed = subprocess.Popen(
+        [*command, "--out", str(folder)], env=environment, stdout=subprocess.DEVNULL, start_new_session=True
+    )
+    while len(list(folder.glob("runs/*.parquet"))) < 4 and killed.poll() is None:
+        time.sleep(0.01)
+    os.killpg(killed.pid, signal.SIGKILL)
+    killed.wait()
+    finished = len(list(folder.glob("runs/*.parquet")))
+    assert 4 <= finished < 18  # killed in the middle
+    for target in (folder, tmp_path / "whole"):
+        subprocess.run([*command, "--out", str(target)], env=environment, check=True, capture_output=True)
+    pd.testing.assert_frame_equal(rows(Results(folder)), rows(Results(tmp_path / "whole")), check_exact=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"seeds": 0}, "seeds must be at least 1"),
+        ({"steps": 0}, "steps must be at least 1"),
+        ({"policies": {}}, "at least one policy"),
+        ({"environments": {}}, "at least one policy"),
+        ({"policies": {"x": 3}}, "must be a policy"),
+        ({"policies": {"x": Uniform}}, "must be an instance"),
+        ({"environments": {"x": 3}}, "must be a scenario"),
+    ],
+)
+def test_bad_experiments_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replace(EXPERIMENT, **changes)

@@ -1,8 +1,6 @@
 """Files that hold arrays and a JSON spec: safetensors, written whole or not at all, never pickle."""
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -10,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tercet import files
 from tercet.checks import Array
 
 FORMAT = 1
@@ -24,25 +23,12 @@ def write(path: str | PathLike[str], kind: str, arrays: Mapping[str, Array], spe
     """Write arrays and spec to a new file, then put it in place of the old one in a single step."""
     from safetensors.numpy import save_file
 
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(
-            f"there is no folder {target.parent} to write {target.name} to; create it first"
-        )
     # One entry only: safetensors writes several in any order, and equal states should give equal files.
     header = {
         HEADER: json.dumps({"kind": kind, "format": FORMAT, "spec": spec}, allow_nan=False, default=_plain)
     }
-    handle, draft = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    os.close(handle)
-    try:
+    with files.replacing(Path(path)) as draft:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, draft, header)
-        Path(draft).chmod(0o644)  # mkstemp's own mode keeps other users out
-        with Path(draft).open("rb") as file:
-            os.fsync(file.fileno())  # the name must not outlive a power cut that the contents did not
-        Path(draft).replace(target)
-    finally:
-        Path(draft).unlink(missing_ok=True)
 
 
 def read(path: str | PathLike[str], kind: str) -> tuple[dict[str, Array], dict[str, Any]]:

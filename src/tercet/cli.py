@@ -1,8 +1,11 @@
 """The `tercet` command. Heavy packages are imported inside the commands that need them."""
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -10,7 +13,11 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from tercet.comparison import Table as StandingsTable
     from tercet.demo import Comparison
+    from tercet.executors import Executor
+    from tercet.experiment import Done, Experiment
+    from tercet.results import Job, Results
 
 app = typer.Typer(
     help="Contextual bandits whose arms have features and whose rewards drift.",
@@ -19,6 +26,10 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
+
+
+Where = Literal["processes", "serial", "ray"]
+Measure = Literal["regret", "dynamic_regret", "reward"]
 
 
 def _print_version(asked: bool) -> bool:
@@ -70,6 +81,174 @@ def demo(
     console.print(f"\nThe report is [bold]{out.resolve()}[/bold]", soft_wrap=True, highlight=False)
     if show:
         typer.launch(out.resolve().as_uri())
+
+
+@app.command()
+def run(
+    file: Annotated[Path, typer.Argument(help="A Python file that defines `experiment = Experiment(...)`.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The folder for the results; by default results/NAME-OF-THE-FILE.")
+    ] = None,
+    on: Annotated[Where, typer.Option(help="Where the runs are played.")] = "processes",
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Runs at a time; by default one a core (on a cluster: all it has)."),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(help='A running Ray cluster ("auto" finds one); by default a local one is started.'),
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="The folder with data sets; by default that of $TERCET_DATA.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Play so many seeds, whatever the file says.")
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Play so many steps, whatever the file says.")
+    ] = None,
+) -> None:
+    """Play an experiment of your own, and say who wins.
+
+    Every run is written as soon as it is finished: stop with Ctrl-C whenever you like, and the same
+    command goes on where it stopped. More seeds or policies may be added later. The documentation has an
+    annotated example (docs/experiments.md).
+    """
+    from dataclasses import replace
+
+    from tercet import experiment, experiment_file
+    from tercet.results import Results
+
+    if data is not None:
+        if not data.is_dir():
+            raise typer.BadParameter(f"there is no folder {data}", param_hint="--data")
+        os.environ["TERCET_DATA"] = str(data.resolve())
+    folder = out or Path("results") / file.stem
+    with _plain_errors():
+        value = experiment_file.load(file)
+        value = replace(value, seeds=seeds or value.seeds, steps=steps or value.steps)
+        results = Results(folder)
+        todo = experiment.unfinished(value, results)
+        console = _console()
+        _play(console, value, results, todo, _executor(on, jobs, address))
+        _print_tables(console, results)
+    console.print(f"\nThe results are in [bold]{folder}[/bold]; `tercet compare {folder}` shows them again.")
+
+
+@app.command()
+def compare(
+    folder: Annotated[Path, typer.Argument(help="A folder that `tercet run` has written.")],
+    measure: Annotated[
+        Measure | None,
+        typer.Option(help="What to compare; by default expected regret where it is known, else realised."),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option(help="Compare all with this policy; by default with the best.")
+    ] = None,
+    lift_over: Annotated[
+        str | None, typer.Option(help="Show lifts over this policy; by default over the runner-up.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show predictions, new arms and recovery too.")
+    ] = False,
+    csv: Annotated[Path | None, typer.Option(help="Write all figures to this file too.")] = None,
+) -> None:
+    """Show who wins and who ties, with intervals and corrected tests.
+
+    Differences are paired: every policy has played the same worlds. The p-values are of paired t-tests,
+    corrected by Holm's method for all pairs, or, with --to, for all comparisons with that policy.
+    """
+    from tercet.results import Results
+
+    with _plain_errors():
+        tables = _print_tables(_console(), Results(folder), measure, to, lift_over, everything=everything)
+        if csv is not None:
+            from tercet import comparison
+
+            comparison.frame(tables).to_csv(csv, index=False)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=120)  # a file can be as wide as the table
+
+
+def _executor(on: Where, jobs: int | None, address: str | None) -> "Executor":
+    from tercet.executors import Processes, Ray, Serial
+
+    if address is not None and on != "ray":
+        raise typer.BadParameter("an address is for --on ray", param_hint="--address")
+    if on == "ray":
+        return Ray(address=address, jobs=jobs)
+    return Serial() if on == "serial" else Processes(jobs)
+
+
+def _play(
+    console: "Console", value: "Experiment", results: "Results", todo: "list[Job]", executor: "Executor"
+) -> None:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    from tercet import experiment, experiment_file
+    from tercet.terminal import Clock, duration
+
+    total = len(value.jobs())
+    clock = Clock(workers=executor.workers, left=list(todo))
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    left = TextColumn("{task.fields[left]}")
+    with Progress(*columns, left, console=console, transient=True) as progress:
+        task = progress.add_task("playing", total=total, completed=total - len(todo), left="")
+
+        def advance(done: "Done") -> None:
+            clock.note(done.job, done.seconds)
+            seconds = clock.remaining()
+            text = "" if seconds is None else f"about {duration(seconds)} left"
+            progress.update(task, advance=1, description=str(done.job), left=text)
+            if done.error is not None:
+                progress.console.print(f"[red]{done.job} failed[/red]")
+
+        experiment.run(
+            value,
+            results.folder,
+            executor=executor,
+            about=experiment_file.about(sys.argv[1:]),
+            advance=advance,
+        )
+
+
+def _print_tables(
+    console: "Console",
+    results: "Results",
+    measure: Measure | None = None,
+    to: str | None = None,
+    lift_over: str | None = None,
+    *,
+    everything: bool = False,
+) -> "list[StandingsTable]":
+    from tercet import comparison, terminal
+
+    tables = comparison.compare(results, measure=measure, reference=to, baseline=lift_over)
+    for table in tables:
+        console.print(terminal.standings(table))
+        console.print(table.verdict, "\n", highlight=False)
+        if everything:
+            console.print(terminal.quality(table), "\n")
+        console.print(terminal.costs(table), "\n")
+    return tables
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    """Say what is wrong in a line: a traceback is for programmers."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.secho("\nStopped. What is finished is written; the same command goes on.", err=True)
+        raise typer.Exit(130) from None
+    except (ValueError, OSError, ModuleNotFoundError, RuntimeError) as error:
+        typer.secho(f"tercet: {error}", err=True, fg="red")
+        raise typer.Exit(1) from error
 
 
 def _compare(console: "Console", seeds: int, steps: int) -> "Comparison":

@@ -1,12 +1,7 @@
 """What `tercet demo` compares: C3 and its rivals in a seasonal shop, and the best rule of hindsight."""
 
-import os
-import signal
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +10,8 @@ from jaxtyping import Float
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.options import Training
 from tercet.environments.simulated import FAMILIES, HISTORY_YEARS, VISITORS, Shop, Visits
-from tercet.experiment import Streams, Trace, play
+from tercet.executors import Processes, Serial
+from tercet.loop import Streams, Trace, play
 from tercet.policies.base import Policy
 from tercet.policies.c3 import C3
 from tercet.policies.linear import LinUCB
@@ -72,13 +68,6 @@ class Comparison:
         return sorted([*self.traces, HINDSIGHT], key=lambda name: float(self.regrets(name).sum()))
 
 
-class Interval(NamedTuple):
-    """A mean over seeds and the half-width of its 95 % interval (Student's t; NaN of a single seed)."""
-
-    mean: float
-    half: float
-
-
 class _Task(NamedTuple):
     name: str
     seed: int
@@ -104,7 +93,8 @@ def compare(
     # C3 comes first: the longest tasks must not be the last to start.
     tasks = [_Task(name, seed, visits) for name in CONTENDERS for seed in range(seeds)]
     outcomes = {}
-    for outcome in _outcomes(tasks, jobs):
+    executor = Serial() if jobs == 1 else Processes(jobs)
+    for outcome in executor.map(_run, tasks):
         outcomes[outcome.task] = outcome
         advance(outcome.task.name)
     worlds = [_world(seed, visits) for seed in range(seeds)]
@@ -120,17 +110,6 @@ def compare(
         hindsight=np.array([hindsight(shop, year) for (shop, _), year in zip(worlds, years, strict=True)]),
         embeddings=embeddings,
     )
-
-
-def interval(values: Vector) -> Interval:
-    """Return the mean over seeds with its 95 % interval."""
-    from scipy.stats import t
-
-    count = len(values)
-    if count < 2:
-        return Interval(float(np.mean(values)), float("nan"))
-    half = t.ppf(0.975, count - 1) * np.std(values, ddof=1) / np.sqrt(count)
-    return Interval(float(np.mean(values)), float(half))
 
 
 def hindsight(shop: Shop, year: Visits) -> Vector:
@@ -196,40 +175,3 @@ def _run(task: _Task) -> _Outcome:
 def _embeddings(policy: C3, shop: Shop) -> Float[np.ndarray, "kinds products dim"]:
     arms = shop.products.features
     return np.stack([policy.embed(np.tile(visitor, (len(arms), 1)), arms) for visitor in shop.kinds])
-
-
-def _outcomes(tasks: list[_Task], jobs: int) -> Iterator[_Outcome]:
-    if jobs == 1:
-        yield from map(_run, tasks)
-        return
-    others = set(active_children())
-    # Spawned, not forked: a fork may copy another thread's lock while it is held. Ctrl-C is for the parent
-    # alone: a training that it reached would stop early, and its policy would play on.
-    pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts)
-    try:
-        with _one_thread_each():
-            futures = [pool.submit(_run, task) for task in tasks]
-        yield from (future.result() for future in as_completed(futures))
-    except BaseException:
-        for worker in set(active_children()) - others:
-            worker.terminate()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
-
-
-def _leave_interrupts() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Keep processes that start here to one core each: several that want all cores wait for each other."""
-    before = os.environ.get("OMP_NUM_THREADS")
-    os.environ["OMP_NUM_THREADS"] = "1"
-    try:
-        yield
-    finally:
-        os.environ.pop("OMP_NUM_THREADS")
-        if before is not None:
-            os.environ["OMP_NUM_THREADS"] = before

@@ -1,103 +1,246 @@
-"""The bandit loop: a policy learns from a log, then decides and learns from its own decisions only."""
+"""Experiments as values: policies × environments × seeds × steps, run once, resumed where they stopped."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from time import perf_counter
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any
 
 import numpy as np
 
-from tercet.checks import Array, Vector
-from tercet.policies.base import Policy
-from tercet.types import Feedback, Ids, Round
+from tercet.checks import Array
+from tercet.environments.base import Scenario
+from tercet.executors import Executor, Processes
+from tercet.loop import play
+from tercet.policies.base import Oracle, Policy, fresh
+from tercet.results import Job, ResultError, Results
+from tercet.tuning import Tuned, Tuning, tune
+from tercet.types import Feedback
 
 
-@runtime_checkable
-class Environment(Protocol):
-    """A world to learn in; equal rngs give the same history and the same rounds."""
+@dataclass(frozen=True, kw_only=True)
+class Contender:
+    """A policy in a comparison.
 
-    def history(self, rng: np.random.Generator) -> Feedback:
-        """Return what was logged before the first round."""
+    Parameters
+    ----------
+    policy
+        The policy, unfitted; each run gets a fresh copy.
+    settings
+        Other settings of it. The best of all on the history plays, as far as the tuning budget reaches.
+    seeds
+        Play only so many seeds (slow policies); None: as many as the experiment.
+    """
 
-    def rounds(self, rng: np.random.Generator) -> Iterator[Round]:
-        """Yield the rounds, with the rewards of all arms drawn whichever is chosen."""
+    policy: Any
+    settings: tuple[Any, ...] = ()
+    seeds: int | None = None
+
+    def __post_init__(self) -> None:
+        for policy in (self.policy, *self.settings):
+            if not isinstance(policy, Policy):
+                raise ValueError(f"a contender must be a policy (see tercet.policies.base); got {policy!r}")
+            fresh(policy)
+        if self.seeds is not None and self.seeds < 1:
+            raise ValueError(f"seeds must be at least 1; got {self.seeds}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """Who plays where, how often and how long.
+
+    Parameters
+    ----------
+    policies
+        By name: policies, or `Contender`s where settings are tuned or seeds are fewer.
+    environments
+        Scenarios by name; each seed draws its own world from them.
+    seeds
+        Worlds to play in; seed 0, 1, 2, ... are the same worlds for every policy.
+    steps
+        Rounds to play, at most; None: all that the environment has.
+    tuning
+        The budget for choosing between a contender's settings, equal for all.
+    """
+
+    policies: Mapping[str, Any]
+    environments: Mapping[str, Any]
+    seeds: int = 10
+    steps: int | None = None
+    tuning: Tuning = field(default_factory=Tuning)
+
+    def __post_init__(self) -> None:
+        if not self.policies or not self.environments:
+            raise ValueError("an experiment needs at least one policy and one environment")
+        for name, scenario in self.environments.items():
+            if not isinstance(scenario, Scenario):
+                raise ValueError(f"environment {name!r} must be a scenario with draw(rng); got {scenario!r}")
+        for number, value in (("seeds", self.seeds), ("steps", self.steps)):
+            if value is not None and value < 1:
+                raise ValueError(f"{number} must be at least 1; got {value}")
+        contenders = {
+            name: policy if isinstance(policy, Contender) else Contender(policy=policy)
+            for name, policy in self.policies.items()
+        }
+        object.__setattr__(self, "policies", contenders)
+
+    def contender(self, name: str) -> Contender:
+        """Return who plays under a name."""
+        return self.policies[name]
+
+    def jobs(self) -> list[Job]:
+        """Return every run of the experiment, one seed after another: a table can be read early."""
+        return [
+            Job(policy, environment, seed)
+            for seed in range(self.seeds)
+            for environment in self.environments
+            for policy in self.policies
+            if seed < (self.contender(policy).seeds or self.seeds)
+        ]
+
+    def describe(self, job: Job) -> dict[str, Any]:
+        """Return what a run's rows depend on, in words: it is resumed only where they are unchanged."""
+        contender = self.contender(job.policy)
+        return {
+            "made_of": _words(contender.policy),
+            "settings": [_words(policy) for policy in contender.settings],
+            "world": _words(self.environments[job.environment]),
+            "steps": self.steps,
+            "tuning": _words(self.tuning) if contender.settings else None,
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One run, with all that a worker needs."""
+
+    job: Job
+    contender: Contender
+    scenario: Scenario
+    steps: int | None
+    tuning: Tuning
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Trace:
-    """What happened, one row a round. Regret is the best arm's mean less the chosen arm's, then and there."""
+class Done:
+    """A finished run: its rows by column and its summary, or the error that ended it."""
 
-    times: Vector
-    arms: Ids  # positions among the offered
-    arm_ids: Array | None
-    propensities: Vector
-    rewards: Vector
-    regrets: Vector
-    seconds: Vector  # to decide and to learn from the outcome
-    fit_seconds: float
-
-    def __len__(self) -> int:
-        return len(self.rewards)
+    job: Job
+    seconds: float
+    columns: dict[str, Array] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
 
 
-class Streams(NamedTuple):
-    """Independent randomness for each part of a run, so that no policy disturbs the world it plays in."""
+def run(
+    experiment: Experiment,
+    folder: str | Path,
+    *,
+    executor: Executor | None = None,
+    about: Mapping[str, Any] | None = None,
+    advance: Callable[[Done], None] = lambda _: None,
+) -> Results:
+    """Play what is not yet finished in the folder, and return its results.
 
-    history: np.random.Generator
-    rounds: np.random.Generator
-    fit: np.random.Generator
-    policy: np.random.Generator
-
-    @classmethod
-    def of(cls, rng: np.random.Generator) -> Self:
-        """Split a fresh generator; equal ones give equal streams."""
-        return cls(*rng.spawn(4))
-
-
-def play(policy: Policy, environment: Environment, rng: np.random.Generator) -> Trace:
-    """Fit the policy on the environment's history, then let it play all rounds.
-
-    Policies played with equal rngs (`np.random.default_rng(seed)`, made anew for each) see the same
-    history, the same rounds and the same luck of every arm, so that their regrets differ only by what
-    they chose. Where an environment has no means, the realised rewards stand in for them.
+    Each run is written as soon as it is finished, so a killed experiment goes on where it stopped. A run
+    that fails does not stop the others; at the end an error names all that failed. `about` is kept beside
+    the results, `advance` is told of each run as it ends.
     """
-    streams = Streams.of(rng)
-    history = environment.history(streams.history)
-    started = perf_counter()
-    policy.fit(history, streams.fit)
-    fit_seconds = perf_counter() - started
-    rounds = enumerate(environment.rounds(streams.rounds), start=len(history))
-    rows = [_step(policy, round_, number, streams.policy) for number, round_ in rounds]
-    if not rows:
-        raise ValueError("the environment must have at least one round; got none")
-    columns: dict[str, Any] = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-    return Trace(**({"arm_ids": None} | columns), fit_seconds=fit_seconds)
+    results = Results(Path(folder))
+    todo = unfinished(experiment, results)
+    results.describe(dict(about or {}) | _description(experiment))
+    failed: list[Done] = []
+    tasks = [_task(experiment, job) for job in todo]
+    for done in (executor or Processes()).map(work, tasks):
+        if done.error is None:
+            results.write(done.job, done.columns, done.summary | experiment.describe(done.job))
+        else:
+            failed.append(done)
+        advance(done)
+    if failed:
+        raise ExperimentError(failed)
+    return results
 
 
-def _step(policy: Policy, round_: Round, number: int, rng: np.random.Generator) -> dict[str, Any]:
-    if round_.logged is not None:
-        policy.update(round_.logged, rng)
+class ExperimentError(RuntimeError):
+    """Some runs failed; all others are written."""
+
+    def __init__(self, failed: list[Done]) -> None:
+        self.failed = failed
+        names = "; ".join(f"{done.job}: {(done.error or '').strip().splitlines()[-1]}" for done in failed)
+        super().__init__(f"{len(failed)} run(s) failed, all others are written. {names}")
+
+
+def unfinished(experiment: Experiment, results: Results) -> list[Job]:
+    """Return the jobs without rows; refuse rows that were made with other options under the same names."""
+    todo = []
+    for job in experiment.jobs():
+        path = results.path(job)
+        if not path.exists():
+            todo.append(job)
+            continue
+        then, now = results.summary(path), experiment.describe(job)
+        changed = [name for name in now if then.get(name) != now[name]]
+        if changed:
+            raise ResultError(
+                f"{results.folder} has results of {job} with another {changed[0]}: {then.get(changed[0])}; "
+                f"now it is {now[changed[0]]}. Give the results another folder, or delete {path}"
+            )
+    return todo
+
+
+def work(task: Task) -> Done:
+    """Play one run; an error becomes part of the result, so that the other runs go on."""
     started = perf_counter()
-    choice = policy.choose(round_.context, round_.arms, rng, time=round_.time)
-    arm = choice.arm
-    arm_id = None if round_.arm_ids is None else round_.arm_ids[arm]
-    outcome = Feedback.one(
-        context=round_.context,
-        arm=round_.arms[arm],
-        reward=round_.rewards[arm],
-        time=round_.time,
-        id=number,
-        arm_id=arm_id,
-        propensity=choice.propensities[arm],
-    )
-    policy.update(outcome, rng)
+    tuned: list[Tuned] = []
+
+    def select(history: Feedback, rng: np.random.Generator) -> Policy:
+        settings = (task.contender.policy, *task.contender.settings)
+        tuned.append(tune(settings, history, rng, task.tuning))
+        return fresh(tuned[0].policy)
+
+    try:
+        world, luck = np.random.default_rng(task.job.seed).spawn(2)
+        environment = task.scenario.draw(world)
+        policy = select if task.contender.settings else fresh(task.contender.policy)
+        trace = play(policy, environment, luck, steps=task.steps)
+    except Exception:
+        return Done(job=task.job, seconds=perf_counter() - started, error=traceback.format_exc())
     seconds = perf_counter() - started
-    means = round_.rewards if round_.means is None else round_.means
-    return ({} if arm_id is None else {"arm_ids": arm_id}) | {
-        "times": float(round_.time),
-        "arms": arm,
-        "propensities": float(choice.propensities[arm]),
-        "rewards": float(round_.rewards[arm]),
-        "regrets": float(means.max() - means[arm]),
-        "seconds": seconds,
+    summary = {
+        "fit_seconds": trace.fit_seconds,
+        "run_seconds": seconds,
+        "oracle": isinstance(task.contender.policy, Oracle),
+        "budget_seconds": task.tuning.seconds if tuned else 0.0,
+        "tuning_seconds": tuned[0].seconds if tuned else 0.0,
+        "tried": len(tuned[0].values) if tuned else 0,
+        "chosen": _words(tuned[0].policy if tuned else task.contender.policy),
     }
+    return Done(job=task.job, seconds=seconds, columns=trace.columns, summary=summary)
+
+
+def _task(experiment: Experiment, job: Job) -> Task:
+    return Task(
+        job=job,
+        contender=experiment.contender(job.policy),
+        scenario=experiment.environments[job.environment],
+        steps=experiment.steps,
+        tuning=experiment.tuning,
+    )
+
+
+def _description(experiment: Experiment) -> dict[str, Any]:
+    return {
+        "policies": {name: _words(experiment.contender(name)) for name in experiment.policies},
+        "environments": {name: _words(scenario) for name, scenario in experiment.environments.items()},
+        "seeds": experiment.seeds,
+        "steps": experiment.steps,
+        "tuning": _words(experiment.tuning),
+    }
+
+
+def _words(value: Any) -> str:
+    """Return a value's repr without the addresses that functions have in this process."""
+    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))

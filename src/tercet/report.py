@@ -10,9 +10,10 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from tercet.checks import Array, Matrix
-from tercet.demo import HINDSIGHT, Comparison, Interval, interval
+from tercet.demo import HINDSIGHT, Comparison
 from tercet.environments.simulated import FAMILIES, FOLLOWS, HISTORY_YEARS, SHOCKED, SNOW, VISITORS, YEAR
 from tercet.report_page import BODY, PAGE
+from tercet.statistics import Interval, interval
 
 # One hue for each pair of coupled families, dark and light; told apart by every kind of colour vision.
 PALETTE = ("#0072B2", "#56B4E9", "#882255", "#CC79A7", "#00785A", "#5FC3A0", "#C04F00", "#E69F00")
@@ -187,8 +188,7 @@ def shares_figure(comparison: Comparison) -> go.Figure:
     """Draw the share of each family among the best products on offer, and among what C3 showed."""
     year, families = comparison.year, comparison.shop.products.families
     best = families[year.offers[np.arange(len(year.times)), year.means.argmax(1)]]
-    played = comparison.traces["C3"][0].arm_ids
-    assert played is not None
+    played = comparison.traces["C3"][0].columns["arm_id"]
     figure = _two_panels(["Best product on offer", "What C3 showed"])
     for panel, chosen in enumerate((best, families[played]), start=1):
         edges, shares = _shares(year.times, chosen)

@@ -7,7 +7,7 @@ commuters buy rain jackets when they buy bicycles, sports people when they buy t
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -111,6 +111,8 @@ class Shop:
     (300, 100)
     """
 
+    streaming: ClassVar[bool] = False
+
     products: Products
     trends: Trends
     kinds: Matrix  # the typical description of each kind of visitor
@@ -118,10 +120,7 @@ class Shop:
     offered: int
 
     def __post_init__(self) -> None:
-        if self.visits < 1:
-            raise ValueError(f"visits must be at least 1; got {self.visits}")
-        if not 2 <= self.offered <= SHELF * len(FAMILIES):
-            raise ValueError(f"offered must be 2 to {SHELF * len(FAMILIES)} products; got {self.offered}")
+        ShopYear(visits=self.visits, offered=self.offered)  # refuses impossible numbers
 
     @classmethod
     def draw(cls, rng: np.random.Generator, *, visits: int = 3650, offered: int = 8) -> Self:
@@ -181,6 +180,29 @@ class Shop:
         return Visits(
             times=times, kinds=kinds, contexts=contexts, offers=offers, means=means, rewards=rewards
         )
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class ShopYear:
+    """The recipe of a `Shop`: visits in a year, and products offered to each visitor.
+
+    >>> ShopYear(visits=100).draw(np.random.default_rng(0)).visits
+    100
+    """
+
+    visits: int = 3650
+    offered: int = 8
+
+    def __post_init__(self) -> None:
+        if self.visits < 1:
+            raise ValueError(f"visits must be at least 1; got {self.visits}")
+        if not 2 <= self.offered <= SHELF * len(FAMILIES):
+            raise ValueError(f"offered must be 2 to {SHELF * len(FAMILIES)} products; got {self.offered}")
+
+    def draw(self, rng: np.random.Generator) -> Shop:
+        """Draw a shop."""
+        return Shop.draw(rng, visits=self.visits, offered=self.offered)
 
 
 def _products(rng: np.random.Generator) -> Products:

@@ -1,7 +1,7 @@
 """The protocol that every policy keeps, and the few things that most do alike."""
 
 import hashlib
-from dataclasses import fields
+from dataclasses import fields, is_dataclass, replace
 from os import PathLike
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -42,6 +42,14 @@ class Policy(Protocol):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read what `save` wrote."""
+
+
+@runtime_checkable
+class Oracle(Protocol):
+    """A policy that is shown every arm's reward of the history: no rival, but the best one could hope for."""
+
+    def reveal(self, revealed: Any, rng: np.random.Generator) -> None:
+        """Learn from a history with all rewards, in place of `fit`."""
 
 
 def offered(context: Any, arms: Any) -> tuple[Vector, Matrix]:
@@ -88,6 +96,15 @@ def one_hot(arms: Matrix) -> Ids:
             "for arms with features take a shared model"
         )
     return arms.argmax(1)
+
+
+def fresh(policy: Any) -> Any:
+    """Return a policy with the same options that has learned nothing."""
+    if not is_dataclass(policy) or isinstance(policy, type):
+        raise ValueError(
+            f"a policy must be an instance of a dataclass, its options being fields; got {policy!r}"
+        )
+    return replace(policy)
 
 
 def options(policy: Any) -> dict[str, Any]:

@@ -1,0 +1,85 @@
+"""What is measured on the rows of a run: regret, reward, new arms, recovery, quality of predictions."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tercet.checks import Array, Vector
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SURE = 1e-3  # predictions are cut to [SURE, 1 - SURE]: linear models leave the unit interval
+FIRST_IMPRESSIONS = 100
+BINS = 10
+SMOOTHED = 25  # steps
+BEFORE = 100  # steps before a change that tell the level to come back to
+
+
+def summarise(rows: "pd.DataFrame") -> dict[str, float]:
+    """Return every figure of one run (or of several, pooled); NaN where it can not be had."""
+    rewards, predicted = rows["reward"].to_numpy(), rows["predicted"].to_numpy(dtype=np.float64)
+    return {
+        "regret": float(rows["regret"].sum()),
+        "dynamic_regret": float(rows["dynamic_regret"].sum(skipna=False)),
+        "reward": float(rewards.mean()),
+        "new_arm_reward": new_arm_reward(rewards, rows["impression"].to_numpy()),
+        "log_loss": log_loss(rewards, predicted),
+        "brier": float(np.mean((rewards - _cut(predicted)) ** 2)),
+        "calibration_error": calibration_error(rewards, predicted),
+        "decide_ms": 1e3 * float(rows["decide_seconds"].mean()),
+        "learn_ms": 1e3 * float(rows["learn_seconds"].mean()),
+    }
+
+
+def new_arm_reward(rewards: Vector, impressions: Array) -> float:
+    """Return the mean reward of the first impressions of arms that the history did not know."""
+    early = (impressions >= 0) & (impressions < FIRST_IMPRESSIONS)
+    return float(rewards[early].mean()) if early.any() else float("nan")
+
+
+def log_loss(rewards: Vector, predicted: Vector) -> float:
+    """Return the mean cross-entropy of predictions made before their outcomes."""
+    chances = _cut(predicted)
+    return float(-np.mean(rewards * np.log(chances) + (1 - rewards) * np.log(1 - chances)))
+
+
+def calibration_error(rewards: Vector, predicted: Vector) -> float:
+    """Return how far predictions are from frequencies, on average over bins of equally many predictions."""
+    if np.isnan(predicted).any():
+        return float("nan")
+    order = np.argsort(_cut(predicted), kind="stable")
+    bins = np.array_split(order, min(BINS, len(order)))
+    gaps = [abs(rewards[rows].mean() - _cut(predicted)[rows].mean()) * len(rows) for rows in bins]
+    return float(np.sum(gaps) / len(order))
+
+
+def recovery_steps(regrets: Sequence[Vector], changed: Sequence[Array]) -> float:
+    """Return how many steps after an abrupt change half of the jump in regret is gone.
+
+    The regret around every change of every run is averaged and smoothed, and the level of the steps
+    before the change subtracted. NaN without changes or without a jump; infinite where half is never gone
+    before the next change.
+    """
+    places = [np.flatnonzero(mask) for mask in changed]
+    gaps = [np.diff(np.append(place, len(mask))) for place, mask in zip(places, changed, strict=True)]
+    length = min((int(gap.min()) for gap in gaps if len(gap)), default=0)
+    windows = [
+        regret[place - BEFORE : place + length]
+        for regret, place_list in zip(regrets, places, strict=True)
+        for place in place_list
+        if place >= BEFORE
+    ]
+    if not windows or length <= SMOOTHED:
+        return float("nan")
+    mean = np.mean(windows, axis=0)
+    after = np.convolve(mean[BEFORE:] - mean[:BEFORE].mean(), np.full(SMOOTHED, 1 / SMOOTHED), mode="valid")
+    if after[0] < 1e-9:
+        return float("nan")
+    gone = np.flatnonzero(after <= after[0] / 2)
+    return float(gone[0]) if len(gone) else float("inf")
+
+
+def _cut(predicted: Vector) -> Vector:
+    return np.clip(predicted, SURE, 1 - SURE)

@@ -1,0 +1,127 @@
+"""A folder of results: one Parquet file for each finished run, written whole or not at all.
+
+results/
+  experiment.json      what was run: policies, environments, seeds, steps, budget, revision, command
+  runs/*.parquet       the rows of a (policy, environment, seed); its summary is in the file's metadata
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tercet import files
+from tercet.checks import Array
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUMMARY = b"tercet"
+
+
+class ResultError(ValueError):
+    """A result file that is damaged, or belongs to another experiment."""
+
+
+class Job(NamedTuple):
+    """What is run, and resumed, as a whole."""
+
+    policy: str
+    environment: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.policy} in {self.environment}, seed {self.seed}"
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results in a folder, which is made with the first run."""
+
+    folder: Path
+
+    def path(self, job: Job) -> Path:
+        """Return where a run's rows are: a readable name, and a hash because names are anything."""
+        words = re.sub(r"[^a-z0-9]+", "-", f"{job.environment} {job.policy}".lower()).strip("-")[:60]
+        digest = hashlib.blake2b(repr(tuple(job)).encode(), digest_size=4).hexdigest()
+        return self.folder / "runs" / f"{words}-{job.seed}-{digest}.parquet"
+
+    def write(self, job: Job, columns: Mapping[str, Array], summary: Mapping[str, Any]) -> None:
+        """Add a finished run: one row a step."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        table = pa.table({name: pa.array(column.tolist()) for name, column in columns.items()})
+        header = json.dumps({**job._asdict(), **summary}, allow_nan=False)
+        table = table.replace_schema_metadata({SUMMARY: header.encode()})
+        path = self.path(job)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with files.replacing(path) as draft:
+            pq.write_table(table, draft)
+
+    def describe(self, description: Mapping[str, Any]) -> None:
+        """Write what is being run."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with files.replacing(self.folder / "experiment.json") as draft:
+            draft.write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
+
+    def description(self) -> dict[str, Any]:
+        """Return what `describe` wrote."""
+        path = self.folder / "experiment.json"
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise ResultError(f"{self.folder} holds no results: there is no {path.name} in it") from error
+        except ValueError as error:
+            raise ResultError(
+                f"{path} can not be read ({error}); run the experiment again to remake it"
+            ) from error
+
+    def summary(self, path: Path) -> dict[str, Any]:
+        """Return the summary of one run's file."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            metadata = pq.read_schema(path).metadata or {}
+            return json.loads(metadata[SUMMARY])
+        except (OSError, pa.ArrowException, KeyError, ValueError) as error:
+            raise ResultError(
+                f"{path} can not be read as a result ({error}); delete it, and it will be run again"
+            ) from error
+
+    def summaries(self) -> "pd.DataFrame":
+        """Return one row a finished run."""
+        import pandas as pd
+
+        return pd.DataFrame([self.summary(path) for path in self._paths()])
+
+    def rows(self) -> "pd.DataFrame":
+        """Return all rows of all finished runs, with their policy, environment and seed."""
+        import pandas as pd
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        frames = []
+        for path in self._paths():
+            summary = self.summary(path)
+            try:
+                frame = pq.read_table(path).to_pandas()
+            except (OSError, pa.ArrowException) as error:
+                raise ResultError(
+                    f"{path} is damaged ({error}); delete it, and it will be run again"
+                ) from error
+            frame.insert(0, "step", range(len(frame)))
+            for name in reversed(Job._fields):
+                frame.insert(0, name, summary[name])
+            frames.append(frame)
+        return pd.concat(frames, ignore_index=True)
+
+    def _paths(self) -> list[Path]:
+        paths = sorted((self.folder / "runs").glob("*.parquet"))
+        if not paths:
+            raise ResultError(f"{self.folder} holds no finished run yet")
+        return paths

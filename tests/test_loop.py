@@ -1,0 +1,119 @@
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tercet import Choice, Feedback, Round
+from tercet.environments.simulated import Shop
+from tercet.loop import Streams, play
+from tercet.policies.simple import ArmThompson, Uniform
+
+
+@dataclass
+class Spy:
+    """Play a fixed arm and keep everything that comes in."""
+
+    arm: int
+    fitted: list[Feedback] = field(default_factory=list)
+    learned: list[Feedback] = field(default_factory=list)
+    offered: list[np.ndarray] = field(default_factory=list)
+
+    def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
+        rng.random(3)  # a policy's own randomness must not move the world
+        self.fitted.append(history)
+
+    def choose(
+        self,
+        context: Any,
+        arms: Any,
+        rng: np.random.Generator,
+        *,
+        time: float | None = None,
+        arm_ids: Any = None,
+    ) -> Choice:
+        rng.random(self.arm)
+        self.offered.append(arms)
+        return Choice(arm=self.arm, propensities=np.eye(len(arms))[self.arm])
+
+    def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
+        self.learned.append(feedback)
+
+    def save(self, path: Any) -> None: ...
+
+    @classmethod
+    def load(cls, path: Any) -> "Spy":
+        raise NotImplementedError
+
+
+@dataclass
+class Ladder:
+    """Two rounds of three arms, the second after a late logged outcome; no means, no ids."""
+
+    rounds_: int = 2
+    streaming: bool = False
+
+    def history(self, rng: np.random.Generator) -> Feedback:
+        return Feedback(contexts=np.zeros((4, 1)), arms=np.eye(3)[[0, 1, 2, 0]], rewards=np.zeros(4))
+
+    def rounds(self, rng: np.random.Generator) -> Iterator[Round]:
+        late = Feedback.one(context=[9.0], arm=[1.0, 0.0, 0.0], reward=1.0, time=0.5)
+        for step in range(self.rounds_):
+            yield Round(
+                context=np.zeros(1), arms=np.eye(3), time=float(step), rewards=np.array([0.0, 0.25, 1.0]),
+                logged=late if step == 1 else None,
+            )  # fmt: skip
+
+
+def test_a_policy_learns_its_own_action_and_what_was_logged_and_nothing_else() -> None:
+    spy = Spy(arm=1)
+    trace = play(spy, Ladder(), np.random.default_rng(0))
+    assert [len(history) for history in spy.fitted] == [4]
+    own, late, again = spy.learned
+    np.testing.assert_array_equal(late.contexts, [[9.0]])
+    for outcome in (own, again):
+        np.testing.assert_array_equal(outcome.arms, [[0, 1, 0]])
+        np.testing.assert_array_equal(outcome.rewards, [0.25])
+        np.testing.assert_array_equal(outcome.propensities, [1.0])
+    np.testing.assert_array_equal(np.concatenate([own.ids, again.ids]), [4, 5])  # after the history's four
+    np.testing.assert_array_equal(trace.columns["arm"], [1, 1])
+    assert trace.columns["arm_id"].tolist() == [None, None]
+
+
+def test_without_means_regret_is_against_the_realised_rewards() -> None:
+    trace = play(Spy(arm=1), Ladder(), np.random.default_rng(0))
+    np.testing.assert_array_equal(trace.regrets, [0.75, 0.75])
+    np.testing.assert_array_equal(trace.rewards, [0.25, 0.25])
+    assert len(trace) == 2
+
+
+def test_regret_is_the_best_mean_less_the_chosen_mean() -> None:
+    shop = Shop.draw(np.random.default_rng(0), visits=30)
+    trace = play(Spy(arm=2), shop, np.random.default_rng(1))
+    year = shop.year(Streams.of(np.random.default_rng(1)).rounds)
+    np.testing.assert_allclose(trace.regrets, year.means.max(1) - year.means[:, 2])
+    np.testing.assert_array_equal(trace.rewards, year.rewards[:, 2])
+    np.testing.assert_array_equal(trace.columns["arm_id"], year.offers[:, 2])
+    np.testing.assert_array_equal(trace.times, year.times)
+
+
+def test_policies_that_draw_differently_see_the_same_world() -> None:
+    shop = Shop.draw(np.random.default_rng(0), visits=20)
+    one, two = Spy(arm=0), Spy(arm=5)
+    for spy in (one, two):
+        play(spy, shop, np.random.default_rng(1))
+    np.testing.assert_array_equal(one.fitted[0].rewards, two.fitted[0].rewards)
+    np.testing.assert_array_equal(one.offered, two.offered)
+
+
+def test_equal_rngs_replay_the_same_trace() -> None:
+    shop = Shop.draw(np.random.default_rng(0), visits=50)
+    one, two = (play(ArmThompson(half_life=30.0), shop, np.random.default_rng(3)) for _ in range(2))
+    np.testing.assert_array_equal(one.columns["arm"], two.columns["arm"])
+    np.testing.assert_array_equal(one.columns["propensity"], two.columns["propensity"])
+
+
+def test_an_environment_without_rounds_is_refused() -> None:
+    with pytest.raises(ValueError, match="at least one round"):
+        play(Uniform(), Ladder(rounds_=0), np.random.default_rng(0))

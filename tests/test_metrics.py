@@ -1,0 +1,67 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics import brier_score_loss, log_loss
+
+from tercet import metrics
+
+
+def rows(**columns: object) -> pd.DataFrame:
+    base = {
+        "reward": [1.0, 0.0, 1.0, 0.0], "regret": [0.0, 1.0, 0.0, 0.0], "dynamic_regret": [0.1, 0.2, 0.3, 0.4],
+        "predicted": [0.9, 0.2, 0.6, 0.5], "impression": [-1, -1, -1, -1],
+        "decide_seconds": [0.001] * 4, "learn_seconds": [0.002] * 4,
+    }  # fmt: skip
+    return pd.DataFrame(base | columns)
+
+
+def test_sums_and_means_are_those_of_the_rows() -> None:
+    figures = metrics.summarise(rows())
+    assert figures["regret"] == 1
+    assert figures["dynamic_regret"] == pytest.approx(1)
+    assert figures["reward"] == 0.5
+    assert figures["decide_ms"] == pytest.approx(1)
+    assert figures["learn_ms"] == pytest.approx(2)
+    assert np.isnan(figures["new_arm_reward"])
+
+
+def test_log_loss_and_brier_equal_scikit_learns() -> None:
+    figures = metrics.summarise(rows())
+    truth, guess = rows()["reward"], rows()["predicted"]
+    assert figures["log_loss"] == pytest.approx(log_loss(truth, guess))
+    assert figures["brier"] == pytest.approx(brier_score_loss(truth, guess))
+
+
+def test_what_nobody_predicted_or_knows_is_nan() -> None:
+    figures = metrics.summarise(rows(predicted=[np.nan] * 4, dynamic_regret=[np.nan] * 4))
+    assert all(
+        np.isnan(figures[name]) for name in ("log_loss", "brier", "calibration_error", "dynamic_regret")
+    )
+
+
+def test_only_the_first_hundred_impressions_of_new_arms_count() -> None:
+    rewards = np.array([1.0, 0.0, 1.0, 0.0])
+    assert metrics.new_arm_reward(rewards, np.array([-1, 0, 99, 100])) == 0.5
+
+
+def test_honest_predictions_are_calibrated_and_exaggerated_ones_are_not() -> None:
+    rng = np.random.default_rng(0)
+    chances = rng.uniform(0.2, 0.8, size=20_000)
+    rewards = (rng.random(20_000) < chances).astype(float)
+    # Ten bins of 2,000: the mean absolute error of a bin's frequency is about .009.
+    assert metrics.calibration_error(rewards, chances) < 0.02
+    bold = 0.5 + 2 * (chances - 0.5)
+    assert metrics.calibration_error(rewards, bold) == pytest.approx(0.15, abs=0.02)  # E|c - .5|
+
+
+def test_recovery_is_when_half_of_the_jump_is_gone() -> None:
+    steps = np.arange(1000)
+    since = steps % 500
+    regret = 0.1 + np.where(steps >= 500, 0.8 * 0.5 ** (since / 60), 0.0)
+    changed = since == 0
+    # A jump that halves every 60 steps; the change at step 0 has nothing before it and does not count.
+    assert metrics.recovery_steps([regret], [changed]) == pytest.approx(60, abs=1)
+    slow = 0.1 + np.where(steps >= 500, 0.8, 0.0)
+    assert metrics.recovery_steps([slow], [changed]) == np.inf
+    assert np.isnan(metrics.recovery_steps([np.full(1000, 0.1)], [changed]))
+    assert np.isnan(metrics.recovery_steps([regret], [np.zeros(1000, dtype=bool)]))
