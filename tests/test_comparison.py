@@ -11,7 +11,7 @@ from tercet.results import Job, Results
 def columns(rewards: np.ndarray, best: np.ndarray, **more: Any) -> dict[str, np.ndarray]:
     n = len(rewards)
     return {
-        "time": np.arange(float(n)), "reward": rewards, "regret": best - rewards, "dynamic_regret": best - rewards,
+        "time": np.arange(float(n)), "reward": rewards, "regret": best - rewards, "dynamic_regret": 0.9 * (best - rewards),
         "predicted": np.full(n, 0.5), "impression": np.full(n, -1), "changed": np.zeros(n, dtype=bool),
         "decide_seconds": np.full(n, 1e-3), "learn_seconds": np.full(n, 1e-3),
     } | more  # fmt: skip
@@ -118,3 +118,11 @@ def test_the_frame_has_a_row_a_standing(tmp_path: Path) -> None:
     table = frame(tables)
     assert table["policy"].tolist() == ["good", "bad"]
     assert table["mean"].tolist() == [row.value.mean for row in tables[0].standings]
+
+
+def test_without_luck_or_expectations_regret_is_just_regret(tmp_path: Path) -> None:
+    best, hits = np.ones(10), np.zeros(10)
+    for name, expected in (("sure", best - hits), ("unknown", np.full(10, np.nan))):
+        folder = Results(tmp_path / name)
+        folder.write(Job("p", "world", 0), columns(hits, best, dynamic_regret=expected), SUMMARY)
+        assert only(compare(folder)).measure == "regret"

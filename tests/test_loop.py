@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tercet import Choice, Feedback, Round
+from tercet.environments.base import Revealed
 from tercet.environments.simulated import Shop
 from tercet.loop import Streams, play
 from tercet.policies.simple import ArmThompson, Uniform
@@ -17,12 +18,14 @@ class Spy:
 
     arm: int
     fitted: list[Feedback] = field(default_factory=list)
+    remembers: list[bool] = field(default_factory=list)
     learned: list[Feedback] = field(default_factory=list)
     offered: list[np.ndarray] = field(default_factory=list)
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         rng.random(3)  # a policy's own randomness must not move the world
         self.fitted.append(history)
+        self.remembers.append(remember)
 
     def choose(
         self,
@@ -112,6 +115,87 @@ def test_equal_rngs_replay_the_same_trace() -> None:
     one, two = (play(ArmThompson(half_life=30.0), shop, np.random.default_rng(3)) for _ in range(2))
     np.testing.assert_array_equal(one.columns["arm"], two.columns["arm"])
     np.testing.assert_array_equal(one.columns["propensity"], two.columns["propensity"])
+
+
+def test_a_streaming_environment_wants_an_empty_memory() -> None:
+    for streaming in (False, True):
+        spy = Spy(arm=0)
+        play(spy, Ladder(streaming=streaming), np.random.default_rng(0))
+        assert spy.remembers == [not streaming]
+
+
+def test_only_so_many_steps_are_played() -> None:
+    assert len(play(Uniform(), Ladder(rounds_=9), np.random.default_rng(0), steps=4)) == 4
+
+
+def test_a_function_may_choose_the_policy_and_moves_nothing_else() -> None:
+    shop = Shop.draw(np.random.default_rng(0), visits=20)
+    seen: list[Feedback] = []
+
+    def choose(history: Feedback, rng: np.random.Generator) -> Uniform:
+        rng.random(7)
+        seen.append(history)
+        return Uniform()
+
+    chosen = play(choose, shop, np.random.default_rng(1))
+    plain = play(Uniform(), shop, np.random.default_rng(1))
+    assert len(seen[0]) == 60
+    np.testing.assert_array_equal(chosen.columns["arm"], plain.columns["arm"])
+
+
+@dataclass
+class Seer(Spy):
+    """Learn from what is revealed."""
+
+    seen: list[Revealed] = field(default_factory=list)
+
+    def reveal(self, revealed: Revealed, rng: np.random.Generator) -> None:
+        self.seen.append(revealed)
+
+
+@dataclass
+class Open(Ladder):
+    """The ladder with its history's rewards laid open; they depend on the rng as the history does."""
+
+    def history(self, rng: np.random.Generator) -> Feedback:
+        return Feedback(contexts=rng.random((4, 1)), arms=np.eye(3)[[0, 1, 2, 0]], rewards=np.zeros(4))
+
+    def revealed(self, rng: np.random.Generator) -> Revealed:
+        return Revealed(contexts=rng.random((4, 1)), arms=np.eye(3), rewards=np.zeros((4, 3)))
+
+
+def test_an_oracle_is_shown_the_same_history_with_all_rewards() -> None:
+    seer, spy = Seer(arm=0), Spy(arm=0)
+    for policy in (seer, spy):
+        play(policy, Open(), np.random.default_rng(0))
+    assert seer.fitted == []
+    np.testing.assert_array_equal(seer.seen[0].contexts, spy.fitted[0].contexts)
+
+
+def test_an_oracle_needs_an_environment_that_can_show_all() -> None:
+    with pytest.raises(ValueError, match="play it without the oracle"):
+        play(Seer(arm=0), Ladder(), np.random.default_rng(0))
+
+
+def test_impressions_count_the_showings_of_arms_that_the_history_did_not_know() -> None:
+    shop = Shop.draw(np.random.default_rng(0), visits=300)
+    trace = play(Uniform(), shop, np.random.default_rng(1))
+    known = set(shop.history(Streams.of(np.random.default_rng(1)).history).arm_ids.tolist())
+    counts: dict[int, int] = {}
+    for arm, impression in zip(trace.columns["arm_id"].tolist(), trace.columns["impression"], strict=True):
+        if arm in known:
+            assert impression == -1
+        else:
+            assert impression == counts.get(arm, 0)
+            counts[arm] = counts.get(arm, 0) + 1
+    assert max(counts.values()) > 1
+
+
+def test_predictions_are_of_the_chosen_arm_and_made_before_its_outcome() -> None:
+    shop = Shop.draw(np.random.default_rng(0), visits=30)
+    trace = play(ArmThompson(prior=(1.0, 1.0)), shop, np.random.default_rng(3))
+    assert (trace.columns["predicted"] > 0).all()
+    assert np.isnan(play(Uniform(), shop, np.random.default_rng(3)).columns["predicted"]).all()
 
 
 def test_an_environment_without_rounds_is_refused() -> None:

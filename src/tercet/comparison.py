@@ -59,9 +59,10 @@ def compare(
 ) -> list[Table]:
     """Return a table for each environment.
 
-    Without a `measure` it is the expected (dynamic) regret where the environment knows it, else the
-    realised regret. Without a `reference` it is the best policy, and the p-values are corrected for all
-    pairs, because any of them could have been the best. Lifts are over `baseline`, by default the runner-up.
+    Without a `measure` it is the expected (dynamic) regret where the environment knows it and luck plays
+    a part, else the realised regret. Without a `reference` it is the best policy, and the p-values are
+    corrected for all pairs, because any of them could have been the best. Lifts are over `baseline`, by
+    default the runner-up.
     """
     rows, summaries = results.rows(), results.summaries()
     known = list(dict.fromkeys(summaries["policy"]))
@@ -209,7 +210,8 @@ def _units(rows: "pd.DataFrame", column: str, *, one_log: bool) -> "pd.DataFrame
 
 
 def _measure(rows: "pd.DataFrame") -> Measure:
-    return "regret" if rows["dynamic_regret"].isna().any() else "dynamic_regret"
+    known = rows["dynamic_regret"].notna().all() and (rows["dynamic_regret"] != rows["regret"]).any()
+    return "dynamic_regret" if known else "regret"
 
 
 def _one_log(rows: "pd.DataFrame") -> bool:
