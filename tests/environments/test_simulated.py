@@ -12,6 +12,7 @@ from tercet.environments.simulated import (
     VISITORS,
     YEAR,
     Shop,
+    ShopYear,
 )
 
 SHOP = Shop.draw(np.random.default_rng(7), visits=2000)
@@ -139,3 +140,12 @@ def test_impossible_shops_are_refused(options: dict[str, int], message: str) -> 
 def test_demand_refuses_times_that_are_none(times: object) -> None:
     with pytest.raises(ValueError, match="times must be"):
         SHOP.demand(times)
+
+
+def test_the_recipe_draws_the_same_shop() -> None:
+    one = ShopYear(visits=50, offered=3).draw(np.random.default_rng(1))
+    two = Shop.draw(np.random.default_rng(1), visits=50, offered=3)
+    np.testing.assert_array_equal(one.products.features, two.products.features)
+    assert (one.visits, one.offered) == (50, 3)
+    with pytest.raises(ValueError, match="offered must be 2 to 48 products; got 1"):
+        ShopYear(offered=1)
