@@ -7,7 +7,7 @@ from scipy.spatial.distance import jensenshannon
 from tercet.environments.anchors import SLOPES, Anchors, coupled_means, degree_of_coupling, moments, pearson
 
 MANY = 20_000
-# The notes' values, for the paper's concentration of 50.
+# Pearson's correlation with the anchor, for the paper's concentration of 50.
 PEARSON = {0.2: 0.760, 0.6: 0.966, 1.0: 0.990}
 
 

@@ -196,18 +196,14 @@ def test_logged_rewards_come_at_the_means_of_their_time() -> None:
         assert abs(surprise) < 4 * np.sqrt((means * (1 - means))[part].sum())
 
 
-# Dynamic regret of uniform choice in the prototype of the notes, the mean of three of its worlds.
-PROTOTYPE = {"seasonal": 1204, "abrupt": 1379, "stationary": 1058, "lying": 1267}
-
-
-@pytest.mark.parametrize(("kind", "regret"), PROTOTYPE.items())
-def test_choosing_evenly_costs_about_as_much_as_in_the_prototype(kind: str, regret: float) -> None:
+@pytest.mark.parametrize("kind", ["seasonal", "abrupt", "stationary", "lying"])
+def test_choosing_evenly_misses_about_three_rewards_in_ten(kind: str) -> None:
     costs = []
     for seed in range(5):
         means = np.array([round_.means for round_ in drawn(kind, seed).rounds(np.random.default_rng(seed))])
-        costs.append((means.max(1) - means.mean(1)).sum())
-    # Stationary worlds spread by 23 % of their mean: two standard errors of three worlds there, five here.
-    assert np.mean(costs) == pytest.approx(regret, rel=2 * 0.23 * np.sqrt(1 / 3 + 1 / 5))
+        costs.append((means.max(1) - means.mean(1)).mean())
+    # Stationary worlds spread by 23 % of their mean: four standard errors of five worlds are 41 %.
+    assert np.mean(costs) == pytest.approx(0.3, rel=4 * 0.23 / np.sqrt(5))
 
 
 @pytest.mark.parametrize(

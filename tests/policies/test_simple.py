@@ -100,9 +100,51 @@ def test_a_policy_that_never_learned_can_be_saved(tmp_path: Path) -> None:
     np.testing.assert_allclose(beliefs(ArmThompson.load(tmp_path / "policy")), [[2, 3]] * 3)
 
 
+def test_arms_with_ids_go_by_their_ids_whatever_their_features() -> None:
+    policy = ArmThompson(prior=(1.0, 1.0))
+    for arm, reward in ((0, 1.0), (1, 1.0), (2, 0.0)):
+        policy.update(
+            Feedback.one(context=[0.0], arm=ARMS[arm], reward=reward, arm_id="new" if arm == 2 else "old"),
+            RNG(0),
+        )
+    chosen = policy.choose([0.0], ARMS, RNG(0), arm_ids=["new", "old", "unseen"])
+    assert chosen.posterior is not None
+    np.testing.assert_allclose(chosen.posterior.alpha, [1, 3, 1])
+    np.testing.assert_allclose(chosen.posterior.beta, [2, 1, 1])
+
+
+def test_expected_rewards_are_clicks_over_shows_smoothed_by_the_history() -> None:
+    policy = ArmThompson()
+    policy.fit(outcomes([0, 0, 0, 1], [1.0, 1.0, 0.0, 0.0]), RNG(0))
+    average = 2.5 / 5
+    means = policy.choose([0.0], ARMS, RNG(0)).means
+    np.testing.assert_allclose(means, [(2 + 2 * average) / 5, 2 * average / 3, average])
+
+
+@pytest.mark.parametrize("explore", ["thompson", "greedy"])
+def test_a_floor_mixes_uniform_choice_into_the_propensities(explore: str) -> None:
+    bare, mixed = (ArmThompson(explore=explore, floor=floor) for floor in (0.0, 0.3))
+    for policy in (bare, mixed):
+        policy.fit(outcomes([0, 0, 1], [1.0, 1.0, 0.0]), RNG(0))
+    chances = bare.choose([0.0], ARMS, RNG(0)).propensities
+    np.testing.assert_allclose(
+        mixed.choose([0.0], ARMS, RNG(0)).propensities, 0.7 * chances + 0.1, rtol=1e-12
+    )
+
+
+def test_the_click_counter_plays_the_arm_with_the_most_clicks_a_show_of_late() -> None:
+    policy = ArmThompson(half_life=1.0, explore="greedy")
+    feedback = outcomes(
+        [0] * 20 + [1] * 20 + [0] * 5, [1.0] * 20 + [0.5] * 20 + [0.0] * 5, [0.0] * 40 + [9.0] * 5
+    )
+    policy.fit(feedback, RNG(0))
+    np.testing.assert_array_equal(policy.choose([0.0], ARMS[:2], RNG(0), time=0.0).propensities, [0, 1])
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"floor": 1.5}, r"floor must lie in \[0, 1\]; got 1.5"),
         ({"half_life": 0.0}, "half_life must be a finite number above 0; got 0"),
         ({"half_life": float("nan")}, "half_life must be"),
         ({"prior": (0.0, 1.0)}, r"prior\[0\] must be"),

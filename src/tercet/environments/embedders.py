@@ -121,10 +121,10 @@ def tastes(clicks: Clicks, now: float, *, articles: int, dims: int, like: Matrix
     """Return a vector of length 1 for each article that two users clicked before now, and zeros for others.
 
     Clicks older than `MEMORY` are left out. The vectors are the right singular vectors of the table of
-    clicks, scaled on both sides by the root of its sums (Dhillon, "Co-clustering documents and words", KDD
-    2001, section 4). The first pair tells only how much an article was clicked and is left out, as is the
-    length. The axes are turned to agree with `like`, earlier vectors of the same articles, because
-    policies learn across the days.
+    clicks, scaled on both sides by the root of its sums (Dhillon, "Co-clustering documents and words using
+    bipartite spectral graph partitioning", KDD 2001). The first pair tells only how much an article was
+    clicked and is left out, as is the length. The axes are turned to agree with `like`, earlier vectors of
+    the same articles, because policies learn across the days.
     """
     from scipy.sparse import coo_array, diags_array
     from scipy.sparse.linalg import svds

@@ -1,7 +1,7 @@
 """What replays of news logs share: where the files lie, what was shown, and the environment made of it.
 
 In a replay every candidate of an impression was really shown, so the click or no click of each is known
-and a round can tell what any choice would have earned.
+and a round can tell what any choice would have earned. Files are read once in a process.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Linear policies: one ridge regression on context, arm and their products, shared by all arms."""
+"""Linear policies for a world that stands still or fades: LinUCB, Thompson sampling, Bayesian regression."""
 
 # ruff: noqa: ARG002 - the protocol hands every policy more than some of them use
 from dataclasses import dataclass, field
@@ -7,73 +7,23 @@ from typing import Any, Self, final
 
 import numpy as np
 
-from tercet import checkpoint, checks
+from tercet import checkpoint, checks, gaussian
 from tercet.checks import Matrix, Vector
-from tercet.policies.base import highest, offered
+from tercet.policies.base import highest, offered, options
+from tercet.policies.memory import whole
+from tercet.policies.ridge import Features, Ridges, View, at_least_zero
 from tercet.types import Choice, Feedback
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Ridge:
-    """The state of a ridge regression whose old evidence fades: V = Σ γ^age x xᵀ + λI and b = Σ γ^age r x.
-
-    The regulariser does not fade, so a direction nobody has tried for long stays well defined (Russac
-    et al., 2019). `root` is R with V⁻¹ = RᵀR, `weights` the solution of V w = b.
-    """
-
-    precision: Matrix
-    response: Vector
-    root: Matrix
-    weights: Vector
-
-    @classmethod
-    def solve(cls, precision: Matrix, response: Vector) -> Self:
-        """Factor V and solve for the weights."""
-        root = np.linalg.inv(np.linalg.cholesky(precision))
-        return cls(precision=precision, response=response, root=root, weights=root.T @ (root @ response))
-
-    @classmethod
-    def empty(cls, width: int, *, penalty: float) -> Self:
-        """Return the state before any outcome."""
-        return cls.solve(penalty * np.eye(width), np.zeros(width))
-
-    def learn(self, inputs: Matrix, rewards: Vector, *, penalty: float, discount: float) -> Self:
-        """Return the state after these outcomes, oldest first, each fading all before it by `discount`."""
-        worth = discount ** np.arange(len(rewards) - 1.0, -1.0, -1.0)
-        rest = discount ** len(rewards)
-        precision = rest * self.precision + (inputs * worth[:, None]).T @ inputs
-        precision[np.diag_indices_from(precision)] += (1 - rest) * penalty
-        return self.solve(precision, rest * self.response + (worth * rewards) @ inputs)
-
-    def spread(self, inputs: Matrix) -> Vector:
-        """Return √(xᵀ V⁻¹ x) of each row: how little is known in its direction."""
-        return np.linalg.norm(inputs @ self.root.T, axis=1)
-
-
-def pair_features(contexts: Matrix, arms: Matrix) -> Matrix:
-    """Return intercept, context, arm and every product of a context and an arm feature, row by row.
-
-    >>> pair_features(np.array([[2.0]]), np.array([[3.0, 5.0]]))
-    array([[ 1.,  2.,  3.,  5.,  6., 10.]])
-    """
-    products = contexts[:, :, None] * arms[:, None, :]
-    return np.hstack(
-        [
-            np.ones((len(arms), 1)),
-            contexts,
-            arms,
-            products.reshape(len(arms), contexts.shape[1] * arms.shape[1]),
-        ]
-    )
 
 
 @final
 @dataclass(kw_only=True, eq=False)
 class LinUCB:
-    """Play the arm with the highest w·x + width·√(xᵀV⁻¹x), x made by `pair_features` (Li et al., 2010).
+    """Play the arm with the highest w·x + width·√(xᵀV⁻¹x) (Li et al., 2010).
 
-    All arms share w, so an arm needs features, not pulls. With a `discount` below 1 each outcome fades
-    those before it (half is left after log ½ / log discount outcomes), which lets w follow drift.
+    With "shared" features all arms share w and x is made by `pair_features`, so an arm needs features,
+    not pulls; with "disjoint" ones each of the one-hot arms has a w of its own for x = [1, context]. With
+    a `discount` below 1 each outcome fades those before it (half is left after log ½ / log discount
+    outcomes), which lets w follow drift.
 
     >>> policy, rng = LinUCB(width=0.1), np.random.default_rng(0)
     >>> policy.update(Feedback.one(context=[1.0], arm=[0.0, 1.0], reward=1.0), rng)
@@ -84,22 +34,16 @@ class LinUCB:
     width: float = 1.0
     penalty: float = 1.0
     discount: float = 1.0
-    _ridge: Ridge | None = field(default=None, init=False, repr=False)
-    _dims: tuple[int, int] | None = field(default=None, init=False, repr=False)
+    features: Features = "shared"
+    _ridges: Ridges = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not (np.isfinite(self.width) and self.width >= 0):
-            raise ValueError(f"width must be a finite number of at least 0; got {self.width}")
-        checks.positive("penalty", self.penalty)
-        if not 0 < self.discount <= 1:
-            raise ValueError(f"discount must lie above 0 and not above 1; got {self.discount}")
+        at_least_zero("width", self.width)
+        self._ridges = Ridges(features=self.features, penalty=self.penalty, discount=self.discount)
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         """Forget everything, then learn the history in the order of its times."""
-        self._ridge = self._dims = None
-        if remember and history.times is not None:
-            history = history[np.argsort(history.times, kind="stable")]
-        self.update(history if remember else history[:0], rng)
+        self._ridges = self._ridges.refit(history, remember=remember)
 
     def choose(
         self,
@@ -111,47 +55,189 @@ class LinUCB:
         arm_ids: Any = None,
     ) -> Choice:
         """Score every arm and pick the best."""
-        features, matrix = offered(context, arms)
-        contexts = np.tile(features, (len(matrix), 1))
-        ridge = self._state((contexts.shape[1], matrix.shape[1]))
-        inputs = pair_features(contexts, matrix)
-        return highest(inputs @ ridge.weights + self.width * ridge.spread(inputs), rng)
+        view = self._ridges.view(context, arms)
+        return highest(view.means + self.width * view.spreads, rng, means=view.means)
 
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
         """Learn outcomes in the order given."""
-        dims = (feedback.contexts.shape[1], feedback.arms.shape[1])
-        inputs = pair_features(feedback.contexts, feedback.arms)
-        self._ridge = self._state(dims).learn(
-            inputs, feedback.rewards, penalty=self.penalty, discount=self.discount
-        )
-        self._dims = dims
+        self._ridges = self._ridges.learn(feedback)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the regression and the options."""
-        options = {"width": self.width, "penalty": self.penalty, "discount": self.discount}
-        arrays = (
-            {}
-            if self._ridge is None
-            else {"precision": self._ridge.precision, "response": self._ridge.response}
-        )
-        checkpoint.write(path, "LinUCB", arrays, {**options, "dims": self._dims})
+        """Write the regressions and the options."""
+        checkpoint.write(path, "LinUCB", self._ridges.to_arrays(), options(self))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Read what `save` wrote."""
-        arrays, options = checkpoint.read(path, "LinUCB")
-        dims = options.pop("dims")
-        policy = cls(**options)
-        if dims is not None:
-            policy._dims = (dims[0], dims[1])
-            policy._ridge = Ridge.solve(arrays["precision"], arrays["response"])
+        arrays, spec = checkpoint.read(path, "LinUCB")
+        policy = cls(**spec)
+        policy._ridges = policy._ridges.from_arrays(arrays)
         return policy
 
-    def _state(self, dims: tuple[int, int]) -> Ridge:
-        """Return the regression, a fresh one before the first outcome."""
-        if self._ridge is None:
-            context, arm = dims
-            return Ridge.empty(1 + context + arm + context * arm, penalty=self.penalty)
-        if dims != self._dims:
-            raise ValueError(f"contexts and arms must have {self._dims} features; got {dims}")
-        return self._ridge
+
+@final
+@dataclass(kw_only=True, eq=False)
+class LinTS:
+    """Draw w from N(V⁻¹b, v²V⁻¹) and play the arm with the highest w·x (Agrawal and Goyal, 2013).
+
+    Features and discount are as in `LinUCB`. Unless `scale` gives v, it is the paper's R√(24 d ln T ln 1/δ)
+    (ε being 1/ln T) with R = `noise`, T = `horizon` and δ = `risk`; d counts the weights of all arms.
+
+    Propensities are exact where arms have weights of their own. Where they share w their draws are
+    correlated, and propensities are the shares of `draws` draws, of which the first one decides: their
+    standard error is √(p(1-p)/draws), at most .016 by default, and that of the chosen arm is never 0.
+
+    >>> policy, rng = LinTS(scale=0.5, features="disjoint"), np.random.default_rng(0)
+    >>> policy.update(Feedback.one(context=[1.0], arm=[0.0, 1.0], reward=1.0), rng)
+    >>> policy.choose([1.0], [[1.0, 0.0], [0.0, 1.0]], rng).propensities.round(3)
+    array([0.207, 0.793])
+    """
+
+    scale: float | None = None
+    horizon: int = 1000
+    noise: float = 0.01
+    risk: float = 0.5
+    penalty: float = 1.0
+    discount: float = 1.0
+    features: Features = "shared"
+    draws: int = 1000
+    _ridges: Ridges = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.scale is not None:
+            checks.positive("scale", self.scale)
+        if whole("horizon", self.horizon) < 2:
+            raise ValueError(f"horizon must be at least 2 steps, or ln T is 0; got {self.horizon}")
+        checks.positive("noise", self.noise)
+        if not 0 < checks.number("risk", self.risk) < 1:
+            raise ValueError(f"risk must lie between 0 and 1; got {self.risk}")
+        whole("draws", self.draws)
+        self._ridges = Ridges(features=self.features, penalty=self.penalty, discount=self.discount)
+
+    def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
+        """Forget everything, then learn the history in the order of its times."""
+        self._ridges = self._ridges.refit(history, remember=remember)
+
+    def choose(
+        self,
+        context: Any,
+        arms: Any,
+        rng: np.random.Generator,
+        *,
+        time: float | None = None,
+        arm_ids: Any = None,
+    ) -> Choice:
+        """Draw the weights and pick the arm that they like best."""
+        if self.features == "shared":
+            return self._choose_together(*offered(context, arms), rng)
+        view = self._ridges.view(context, arms)
+        spreads = self._scale(view.parameters) * view.spreads
+        scores = view.means + spreads * rng.standard_normal(len(spreads))
+        chances = gaussian.propensities(view.means, spreads)
+        return Choice(arm=int(np.argmax(scores)), propensities=chances, means=view.means)
+
+    def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
+        """Learn outcomes in the order given."""
+        self._ridges = self._ridges.learn(feedback)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the regressions and the options."""
+        checkpoint.write(path, "LinTS", self._ridges.to_arrays(), options(self))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        arrays, spec = checkpoint.read(path, "LinTS")
+        policy = cls(**spec)
+        policy._ridges = policy._ridges.from_arrays(arrays)
+        return policy
+
+    def _scale(self, parameters: int) -> float:
+        """Return v of Agrawal and Goyal's Algorithm 1."""
+        if self.scale is not None:
+            return self.scale
+        return self.noise * float(np.sqrt(24 * parameters * np.log(self.horizon) * np.log(1 / self.risk)))
+
+    def _choose_together(self, context: Vector, arms: Matrix, rng: np.random.Generator) -> Choice:
+        # In sorted order the draws do not depend on the order of the offer, and twins are drawn once.
+        distinct, place = np.unique(arms, axis=0, return_inverse=True)
+        known = self._ridges.started((len(context), arms.shape[1]))
+        view = known.view(context, distinct)
+        factor = _factor(view, known.blocks[0].inverse)
+        noise = rng.standard_normal((self.draws, factor.shape[1])) @ factor.T
+        scores = (view.means + self._scale(view.parameters) * noise)[:, place]
+        return Choice(
+            arm=highest(scores[0], rng).arm, propensities=gaussian.shares(scores), means=view.means[place]
+        )
+
+
+@final
+@dataclass(kw_only=True, eq=False)
+class BayesianLinear:
+    """Play the arm with the highest upper quantile μ·x + width·√(xᵀΣx) of a Bayesian linear regression.
+
+    The weights' prior is N(0, I/prior_precision), an outcome's noise N(0, noise²), so that
+    Σ = (XᵀX/noise² + prior_precision·I)⁻¹ and μ = ΣXᵀr/noise²; the default width is the 97.5 % quantile.
+    This is `LinUCB` with its two options given a meaning: penalty = prior_precision·noise² and
+    width·noise, so that with the defaults it decides as LinUCB(width=1.96) does.
+    """
+
+    width: float = 1.96
+    noise: float = 1.0
+    prior_precision: float = 1.0
+    features: Features = "shared"
+    _ridges: Ridges = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        at_least_zero("width", self.width)
+        checks.positive("noise", self.noise)
+        checks.positive("prior_precision", self.prior_precision)
+        # Σ = noise²·V⁻¹ with V = XᵀX + noise²·prior_precision·I, and noise² cancels from μ.
+        self._ridges = Ridges(features=self.features, penalty=self.prior_precision * self.noise**2)
+
+    def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
+        """Forget everything, then learn the history."""
+        self._ridges = self._ridges.refit(history, remember=remember)
+
+    def choose(
+        self,
+        context: Any,
+        arms: Any,
+        rng: np.random.Generator,
+        *,
+        time: float | None = None,
+        arm_ids: Any = None,
+    ) -> Choice:
+        """Score every arm and pick the best."""
+        view = self._ridges.view(context, arms)
+        return highest(view.means + self.width * self.noise * view.spreads, rng, means=view.means)
+
+    def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
+        """Learn outcomes."""
+        self._ridges = self._ridges.learn(feedback)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the regressions and the options."""
+        checkpoint.write(path, "BayesianLinear", self._ridges.to_arrays(), options(self))
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Read what `save` wrote."""
+        arrays, spec = checkpoint.read(path, "BayesianLinear")
+        policy = cls(**spec)
+        policy._ridges = policy._ridges.from_arrays(arrays)
+        return policy
+
+
+def _factor(view: View, inverse: Matrix) -> Matrix:
+    """Return F with FFᵀ = XV⁻¹Xᵀ, the covariance of arms under one w, by way of the smaller matrix."""
+    rows = view.inputs.rows
+    if len(rows) > len(inverse):
+        return rows @ _root(inverse)
+    return _root(view.directions @ rows.T)
+
+
+def _root(matrix: Matrix) -> Matrix:
+    """Return a square root R, RRᵀ being the matrix; semidefinite ones (arms on a line) have one too."""
+    values, vectors = np.linalg.eigh(matrix)
+    return vectors * np.sqrt(np.maximum(values, 0.0))

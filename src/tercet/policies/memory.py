@@ -1,35 +1,86 @@
-"""Past outcomes in columns that grow, for policies that refit: appended one by one, read as arrays."""
+"""Past outcomes: columns that grow, read as arrays, and the scale to compare them on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
 from tercet.checks import Array, Matrix, Vector
+from tercet.embedding.inference import REACH, scaling
 from tercet.policies.base import arm_keys
 from tercet.types import Feedback, Ids
 
 COLUMNS = ("contexts", "arms", "rewards", "times", "keys")
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Scale:
+    """Features in units of a history's spread, all divided by the root of their number.
+
+    The distance of two scaled pairs is then the root mean square of their differences: about √2 for two
+    random rows of the history, however many features they have.
+    """
+
+    centre: Vector  # contexts first, then arms
+    spread: Vector
+    context_dim: int
+
+    @classmethod
+    def of(cls, history: Feedback) -> Self:
+        """Measure a history; features of an empty one stay as they are, but for the root."""
+        inputs = history.joint()
+        width = inputs.shape[1]
+        centre, spread = scaling(inputs) if len(inputs) else (np.zeros(width), np.ones(width))
+        return cls(
+            centre=centre, spread=spread * np.sqrt(max(width, 1)), context_dim=history.contexts.shape[1]
+        )
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """Features of a context and of an arm."""
+        return self.context_dim, len(self.centre) - self.context_dim
+
+    def apply(self, contexts: Matrix, arms: Matrix) -> tuple[Matrix, Matrix]:
+        """Return scaled contexts and scaled arms; they need not be equally many."""
+        first, last = slice(None, self.context_dim), slice(self.context_dim, None)
+        scaled = (
+            (inputs - self.centre[part]) / self.spread[part]
+            for inputs, part in ((contexts, first), (arms, last))
+        )
+        one, other = (np.clip(inputs, -REACH, REACH) for inputs in scaled)
+        return one, other
+
+    def to_arrays(self) -> dict[str, Array]:
+        """Return what a checkpoint needs."""
+        return {"centre": self.centre, "spread": self.spread, "context_dim": np.array(self.context_dim)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
+        """Return the scale that `to_arrays` described."""
+        return cls(
+            centre=arrays["centre"], spread=arrays["spread"], context_dim=int(arrays["context_dim"].item())
+        )
+
+
 @dataclass(kw_only=True, eq=False)
 class Outcomes:
     """The newest `limit` outcomes (None: all) in the order of arrival.
 
-    Outcomes without times get their number of arrival. Columns are views that the next `append` may
-    write to: copy what must last.
+    Outcomes without times get their number of arrival. With a `scale`, contexts and arms are kept scaled.
+    Columns are views that the next `append` may write to: copy what must last.
     """
 
     limit: int | None = None
+    scale: Scale | None = None
     seen: int = 0  # ever, forgotten ones included
     _rows: dict[str, Array] | None = None
     _first: int = 0
     _count: int = 0
 
     def __post_init__(self) -> None:
-        if self.limit is not None and self.limit < 1:
-            raise ValueError(f"limit must be at least 1 outcome; got {self.limit}")
+        if self.limit is not None:
+            whole("limit", self.limit)
 
     def __len__(self) -> int:
         return self._count
@@ -38,11 +89,11 @@ class Outcomes:
         """Remember outcomes and forget the oldest beyond the limit."""
         if not len(feedback):
             return
-        self.check(feedback)
         arrived = np.arange(self.seen, self.seen + len(feedback), dtype=np.float64)
+        contexts, arms = self.scaled(feedback.contexts, feedback.arms)
         new = {
-            "contexts": feedback.contexts,
-            "arms": feedback.arms,
+            "contexts": contexts,
+            "arms": arms,
             "rewards": feedback.rewards,
             "times": arrived if feedback.times is None else feedback.times,
             "keys": arm_keys(feedback.arms, feedback.arm_ids),
@@ -60,13 +111,18 @@ class Outcomes:
 
     def check(self, feedback: Feedback) -> None:
         """Refuse outcomes of another width than those remembered."""
-        dims = (feedback.contexts.shape[1], feedback.arms.shape[1])
-        if self.dims not in (None, dims):
-            raise ValueError(f"contexts and arms must have {self.dims} features, as before; got {dims}")
+        self._check(feedback.contexts, feedback.arms)
+
+    def scaled(self, contexts: Matrix, arms: Matrix) -> tuple[Matrix, Matrix]:
+        """Return contexts and arms as the memory keeps them; they need not be equally many."""
+        self._check(contexts, arms)
+        return (contexts, arms) if self.scale is None else self.scale.apply(contexts, arms)
 
     @property
     def dims(self) -> tuple[int, int] | None:
-        """Features of a context and of an arm; None before the first outcome."""
+        """Features of a context and of an arm; None before the first outcome, unless the scale knows."""
+        if self.scale is not None:
+            return self.scale.dims
         return None if self._rows is None else (self.contexts.shape[1], self.arms.shape[1])
 
     @property
@@ -90,19 +146,30 @@ class Outcomes:
         """The arms' numbers (`arm_keys`)."""
         return self._column("keys")
 
+    def joint(self) -> Matrix:
+        """Contexts and arms side by side."""
+        return np.hstack([self.contexts, self.arms])
+
     def to_arrays(self) -> dict[str, Array]:
         """Return what a checkpoint needs."""
         columns = {} if self._rows is None else {name: self._column(name).copy() for name in COLUMNS}
-        return columns | {"seen": np.array(self.seen)}
+        scale = {} if self.scale is None else self.scale.to_arrays()
+        return columns | scale | {"seen": np.array(self.seen)}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array], *, limit: int | None = None) -> Self:
         """Return the memory that `to_arrays` described."""
-        memory = cls(limit=limit, seen=int(arrays["seen"]))
+        scale = Scale.from_arrays(arrays) if "centre" in arrays else None
+        memory = cls(limit=limit, scale=scale, seen=int(arrays["seen"].item()))
         if "rewards" in arrays:
             memory._rows = {name: arrays[name].copy() for name in COLUMNS}
             memory._count = len(arrays["rewards"])
         return memory
+
+    def _check(self, contexts: Matrix, arms: Matrix) -> None:
+        dims = (contexts.shape[1], arms.shape[1])
+        if self.dims not in (None, dims):
+            raise ValueError(f"contexts and arms must have {self.dims} features, as before; got {dims}")
 
     def _column(self, name: str) -> Array:
         if self._rows is None:
@@ -122,3 +189,23 @@ class Outcomes:
                     self._rows[name][: self._count] = column[self._first : self._first + self._count]
             self._first = 0
         return self._rows
+
+
+def in_time(history: Feedback) -> Feedback:
+    """Return outcomes in the order of their times, or as they came where they have none."""
+    return history if history.times is None else history[np.argsort(history.times, kind="stable")]
+
+
+def offered_keys(arms: Matrix, arm_ids: Any) -> Ids:
+    """Return the keys of a decision's arms (`arm_keys`)."""
+    keys = arm_keys(arms, arm_ids)
+    if len(keys) != len(arms):
+        raise ValueError(f"arm_ids must have length {len(arms)}, one for each arm; got {len(keys)}")
+    return keys
+
+
+def whole(name: str, value: Any) -> int:
+    """Return value as a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number, 1 or more; got {value!r}")
+    return int(value)

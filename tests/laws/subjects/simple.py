@@ -6,5 +6,10 @@ SUBJECTS = {
     "ArmThompson with decay": Subject(
         lambda: ArmThompson(half_life=20.0), ArmThompson.load, needs_context=False
     ),
+    "click counter": Subject(
+        lambda: ArmThompson(half_life=20.0, explore="greedy", floor=0.1),
+        ArmThompson.load,
+        needs_context=False,
+    ),
     "Uniform": Subject(Uniform, Uniform.load, learns=False),
 }

@@ -1,0 +1,224 @@
+"""Ready-made contenders: every policy as its own paper has it, and tuned with the same rights for all.
+
+A tuned contender chooses between a few settings on the history, within the experiment's budget. All may
+choose how fast to forget among the same half-lives, each in its own way: as a discount, as a window whose
+outcomes are as old on average, as decay in time, or by refitting on a window.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product
+from math import log
+from typing import Any
+
+from tercet import checks
+from tercet.experiment import Contender
+from tercet.policies.c3 import C3
+from tercet.policies.correlated import CorrelatedArms
+from tercet.policies.drifting_linear import DLinUCB, EpsilonSGD, SWLinUCB
+from tercet.policies.gp import ForgetfulGP
+from tercet.policies.kernel import KernelUCB
+from tercet.policies.linear import BayesianLinear, LinTS, LinUCB
+from tercet.policies.mlp import EpsilonGreedyMLP
+from tercet.policies.neighbours import NeighbourUCB
+from tercet.policies.neural import NeuralTS, NeuralUCB
+from tercet.policies.neural_linear import NeuralLinear
+from tercet.policies.oracle import Supervised
+from tercet.policies.simple import ArmThompson, Uniform
+from tercet.policies.squarecb import SquareCB
+from tercet.policies.trees import Boosting, BootstrapBoosting
+from tercet.policies.two_tower import TwoTower
+from tercet.policies.vowpal import Vowpal
+from tercet.reference.forgetting import Decay
+
+SLOW = 3  # seeds of policies that train a network at nearly every step
+
+Group = dict[str, Contender]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """What the settings depend on.
+
+    one_hot : whether arms are told by one-hot rows: then linear policies keep one model an arm.
+    half_lives : in outcomes; never to forget is always a choice too.
+    pace : units of the environment's time from one outcome to the next.
+    """
+
+    one_hot: bool
+    half_lives: tuple[float, ...] = (300.0, 1000.0)
+    pace: float = 1.0
+
+    def __post_init__(self) -> None:
+        for half_life in self.half_lives:
+            checks.positive("half_lives", half_life)
+        checks.positive("pace", self.pace)
+
+    @property
+    def features(self) -> str:
+        return "disjoint" if self.one_hot else "shared"
+
+    @property
+    def discounts(self) -> list[float]:
+        return [1.0, *(0.5 ** (1 / outcomes) for outcomes in self.half_lives)]
+
+    @property
+    def windows(self) -> list[int | None]:
+        """Fading evidence is 1/ln 2 half-lives old on average, a window's half as old as it is long."""
+        return [None, *(round(2 * outcomes / log(2)) for outcomes in self.half_lives)]
+
+    @property
+    def times(self) -> list[float | None]:
+        return [None, *(self.pace * outcomes for outcomes in self.half_lives)]
+
+
+def roster(*groups: str, one_hot: bool, **options: Any) -> Group:
+    """Return the contenders of the named groups (all without a name) for `Experiment(policies=...)`.
+
+    `options` are those of `Stage`.
+
+    >>> list(roster("simple", one_hot=True))[:2]
+    ['uniform', 'Thompson per arm']
+    """
+    unknown = [group for group in groups if group not in GROUPS]
+    if unknown:
+        raise ValueError(f"groups must be of {', '.join(GROUPS)}; got {', '.join(unknown)}")
+    stage = Stage(one_hot=one_hot, **options)
+    return {
+        name: contender
+        for group in groups or GROUPS
+        for name, contender in GROUPS[group](stage).items()
+    }
+
+
+def _simple(stage: Stage) -> Group:
+    return {
+        "uniform": Contender(policy=Uniform()),
+        "Thompson per arm": Contender(policy=ArmThompson()),
+        "Thompson per arm, tuned": _tuned(ArmThompson(), half_life=stage.times),
+        "click counter, tuned": _tuned(ArmThompson(explore="greedy", floor=0.05), half_life=stage.times),
+        "correlated arms": Contender(policy=CorrelatedArms()),
+        "correlated arms, tuned": _tuned(CorrelatedArms(), half_life=stage.times),
+    }
+
+
+def _linear(stage: Stage) -> Group:
+    form: Any = {"features": stage.features}
+    shared = {"LinUCB, shared": Contender(policy=LinUCB(width=1.96))} if stage.one_hot else {}
+    finite = [window for window in stage.windows if window is not None]
+    return {
+        "LinUCB": Contender(policy=LinUCB(width=1.96, **form)),
+        **shared,
+        "LinUCB, tuned": _tuned(LinUCB(**form), width=[1.96, 0.3, 0.05], discount=stage.discounts),
+        "LinTS": Contender(policy=LinTS(**form)),
+        "LinTS, tuned": _tuned(LinTS(**form), scale=[None, 0.3, 0.05], discount=stage.discounts),
+        # With unit noise and penalty its numbers are those of LinUCB: tuned it is "LinUCB, tuned".
+        "Bayesian linear regression": Contender(policy=BayesianLinear(**form)),
+        "SquareCB": Contender(policy=SquareCB(**form)),
+        "SquareCB, tuned": _tuned(SquareCB(**form), gamma_scale=[10.0, 100.0], discount=stage.discounts),
+        "SW-LinUCB": Contender(policy=SWLinUCB(**form)),
+        "SW-LinUCB, tuned": _tuned(SWLinUCB(**form), radius=[None, 0.5, 0.1], window=[50_000, *finite]),
+        "D-LinUCB": Contender(policy=DLinUCB(**form)),
+        "D-LinUCB, tuned": _tuned(
+            DLinUCB(**form), radius=[None, 0.5, 0.1], discount=[0.95, *stage.discounts[1:], 0.9999]
+        ),
+        "restless, simplified": Contender(policy=EpsilonSGD(**form)),
+        "restless, simplified, tuned": _tuned(
+            EpsilonSGD(**form), step=[0.001, 0.003, 0.01, 0.03], epsilon=[0.1, 0.02]
+        ),
+    }
+
+
+def _trees(stage: Stage) -> Group:
+    return {
+        "LightGBM, greedy, not updated": Contender(policy=Boosting(refit=None, epsilon=0.0)),
+        "LightGBM, refitted": Contender(policy=Boosting(half_life=stage.times[-1])),
+        "LightGBM, refitted, tuned": _tuned(
+            Boosting(), epsilon=[0.05, 0.01], window=stage.windows, half_life=stage.times
+        ),
+        "LightGBM, bootstrapped": Contender(policy=BootstrapBoosting()),
+        "LightGBM, bootstrapped, tuned": _tuned(BootstrapBoosting(), window=stage.windows),
+    }
+
+
+def _vowpal(stage: Stage) -> Group:  # noqa: ARG001 - its memory is its learning rate
+    group: Group = {}
+    for explore in ("squarecb", "cover", "regcb"):
+        policy = Vowpal(explore=explore)
+        group[f"Vowpal Wabbit {explore}"] = Contender(policy=policy)
+        # With power 0 the learning rate stays up, which is how Vowpal Wabbit forgets.
+        group[f"Vowpal Wabbit {explore}, tuned"] = _tuned(policy, power=[0.5, 0.0], rate=[0.5, 0.05])
+    return group
+
+
+def _kernel(stage: Stage) -> Group:
+    windows = [500, *(min(window, 2000) for window in stage.windows if window is not None)]
+    return {
+        "KernelUCB": Contender(policy=KernelUCB()),
+        "KernelUCB, tuned": _tuned(KernelUCB(), width=[1.0, 0.1], window=windows),
+        "kNN-UCB": Contender(policy=NeighbourUCB()),
+        "kNN-UCB, tuned": _tuned(
+            NeighbourUCB(), width=[0.1, 0.02], pooled=[False, True], window=stage.windows
+        ),
+        "Gaussian process": Contender(policy=ForgetfulGP(), seeds=SLOW),
+        "Gaussian process, tuned": _tuned(ForgetfulGP(), width=[1.96, 0.3], share=[0.05, 1.0], seeds=SLOW),
+    }
+
+
+def _neural(stage: Stage) -> Group:
+    group: Group = {}
+    for name, make in (("NeuralUCB", NeuralUCB), ("NeuralTS", NeuralTS)):
+        group |= {
+            name: Contender(policy=make(), seeds=SLOW),
+            f"{name}, window": Contender(policy=make(window=2000), seeds=SLOW),
+            f"{name}, tuned": _tuned(make(), variance=[1e-5, 1e-3], window=stage.windows, seeds=SLOW),
+        }
+    tower = {"refit": [None, 500], "epsilon": [0.0, 0.05], "rate": [8e-3, 8e-4]}
+    return group | {
+        "NeuralLinear": Contender(policy=NeuralLinear(), seeds=SLOW),
+        "NeuralLinear, tuned": _tuned(NeuralLinear(), window=stage.windows, noise=[0.5, 0.1], seeds=SLOW),
+        "MLP, ε-greedy": Contender(policy=EpsilonGreedyMLP(), seeds=SLOW),
+        "MLP, ε-greedy, tuned": _tuned(
+            EpsilonGreedyMLP(), window=stage.windows, epsilon=[0.05, 0.01], seeds=SLOW
+        ),
+        "two towers, small": Contender(policy=TwoTower.small(), seeds=SLOW),
+        "two towers, large": Contender(policy=TwoTower.large(), seeds=SLOW),
+        "two towers, tuned": _tuned(TwoTower.small(), **tower, seeds=SLOW),
+    }
+
+
+def _c3(stage: Stage) -> Group:
+    forgetting = [None if time is None else Decay(half_life=time) for time in stage.times]
+    return {
+        "C3, as in the paper": Contender(policy=C3.paper(progress=False)),
+        "C3": Contender(policy=C3(progress=False)),
+        "C3, tuned": _tuned(C3(progress=False), forgetting=forgetting, sharpness=[3.0, 20.0]),
+        "C3, greedy": Contender(policy=C3(explore="greedy", progress=False)),
+        "C3, greedy, tuned": _tuned(C3(explore="greedy", progress=False), forgetting=forgetting),
+        "C3, NWKR": Contender(policy=C3(importance=False, progress=False)),
+    }
+
+
+def _oracle(stage: Stage) -> Group:
+    return {"supervised": Contender(policy=Supervised())} if stage.one_hot else {}
+
+
+def _tuned(policy: Any, *, seeds: int | None = None, **choices: Any) -> Contender:
+    """Return a contender with every combination of the choices, its own options first."""
+    settings = [
+        replace(policy, **dict(zip(choices, values, strict=True))) for values in product(*choices.values())
+    ]
+    first, *others = settings
+    return Contender(policy=first, settings=tuple(others), seeds=seeds)
+
+
+GROUPS: dict[str, Callable[[Stage], Group]] = {
+    "simple": _simple,
+    "linear": _linear,
+    "trees": _trees,
+    "vowpal": _vowpal,
+    "kernel": _kernel,
+    "neural": _neural,
+    "c3": _c3,
+    "oracle": _oracle,
+}

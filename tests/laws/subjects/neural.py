@@ -1,0 +1,8 @@
+from tercet.policies.neural import NeuralBandit, NeuralTS, NeuralUCB
+from tests.laws.policies import Subject
+
+SUBJECTS = {
+    "NeuralUCB": Subject(lambda: NeuralUCB(hidden=20), NeuralBandit.load),
+    "NeuralTS": Subject(lambda: NeuralTS(hidden=20, penalty=1.0, variance=0.1), NeuralBandit.load),
+    "sliding NeuralUCB": Subject(lambda: NeuralUCB(hidden=20, window=100), NeuralBandit.load),
+}
