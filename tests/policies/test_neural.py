@@ -212,16 +212,19 @@ def test_features_however_large_leave_finite_scores() -> None:
     assert np.isfinite(policy.choose([1e38, 0.0], np.eye(3), RNG(0)).means).all()
 
 
-def test_policies_without_features_or_before_fit_say_so_or_work() -> None:
+def test_before_fit_it_says_what_to_do_and_later_it_refuses_other_widths() -> None:
     policy = NeuralUCB()
     with pytest.raises(ValueError, match=r"call fit\(history, rng\)"):
         policy.choose([0.0], np.eye(2), RNG(0))
     policy.fit(some(5), RNG(0))
     with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as in fit; got \(1, 3\)"):
         policy.choose([0.0], np.eye(3), RNG(0))
-    bare = Feedback(contexts=np.empty((3, 0)), arms=np.empty((3, 0)), rewards=np.ones(3))
-    policy.fit(bare, RNG(0))
-    assert policy.choose([], np.empty((1, 0)), RNG(0)).arm == 0
+
+
+def test_without_any_features_the_intercept_is_left() -> None:
+    policy = NeuralUCB()
+    policy.fit(Feedback(contexts=np.empty((3, 0)), arms=np.empty((3, 0)), rewards=np.ones(3)), RNG(0))
+    np.testing.assert_allclose(policy.choose([], np.empty((2, 0)), RNG(0)).propensities, 0.5)
 
 
 @pytest.mark.parametrize(

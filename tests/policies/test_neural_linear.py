@@ -1,4 +1,3 @@
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,7 +77,7 @@ def test_after_any_updates_the_head_has_learned_the_memory_on_the_latest_feature
 
 
 @pytest.mark.parametrize("window", [None, 13])
-def test_what_is_learned_does_not_depend_on_the_batches(window: int | None, tmp_path: Path) -> None:
+def test_what_is_learned_does_not_depend_on_the_batches(window: int | None) -> None:
     one, many = small(window=window), small(window=window)
     feedback = some(60)
     for policy in (one, many):

@@ -167,6 +167,7 @@ class Course:
     validation: float = 0.0
 
 
+@final
 @dataclass(kw_only=True, eq=False)
 class Adam:
     """Gradient steps scaled by running moments (Kingma and Ba, 2015, Algorithm 1)."""
@@ -215,9 +216,8 @@ def train(
     best, lowest = towers, np.inf
     for _ in range(course.epochs):
         for rows in _batches(learned, course.batch, rng):
-            optimiser.step(
-                _gradients(towers, [columns[rows] for columns in inputs], rewards[rows], course.loss)
-            )
+            batch = [columns[rows] for columns in inputs]
+            optimiser.step(_gradients(towers, batch, rewards[rows], course.loss))
         if len(held):
             predicted = predict(towers, [columns[held] for columns in inputs])
             value = error(predicted, rewards[held], course.loss)

@@ -23,7 +23,7 @@ from tercet.types import Choice, Feedback
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Shallow:
-    """f(x) = √m w·relu(xW), m hidden units (Zhou et al., 2020, section 2), or a value for each of its parameters."""
+    """f(x) = √m w·relu(xW) with m hidden units (Zhou et al., 2020, section 2), or a value a parameter."""
 
     first: Matrix
     last: Vector
@@ -83,7 +83,7 @@ def descend(
     batch: int,
     penalty: float,
 ) -> Shallow:
-    """Return the network after SGD on Σ (f - r)²/2 + mλ‖θ - θ₀‖²/2, over n (Zhou et al., 2020, Algorithm 2)."""
+    """Return the network after SGD on (Σ (f - r)² + mλ‖θ - θ₀‖²) / 2n (Zhou et al., 2020, Algorithm 2)."""
     first, last, root = network.first.copy(), network.last.copy(), np.sqrt(len(network.last))
     # The pull to the start is an implicit step: stable, however large the penalty.
     pull = rate * len(last) * penalty / len(rewards)
@@ -123,14 +123,13 @@ class Belief:
 
     def to_arrays(self) -> dict[str, Array]:
         """Return what a checkpoint needs."""
-        networks = {name: getattr(self, name).to_arrays(name) for name in ("start", "network", "evidence")}
-        return self.inputs.to_arrays() | networks["start"] | networks["network"] | networks["evidence"]
+        networks = self.start.to_arrays("start") | self.network.to_arrays("network")
+        return self.inputs.to_arrays() | networks | self.evidence.to_arrays("evidence")
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
         """Return the belief that `to_arrays` described."""
-        names = ("start", "network", "evidence")
-        networks = {name: Shallow.from_arrays(arrays, name) for name in names}
+        networks = {name: Shallow.from_arrays(arrays, name) for name in ("start", "network", "evidence")}
         return cls(inputs=Inputs.from_arrays(arrays), **networks)
 
 
@@ -147,8 +146,8 @@ class NeuralBandit:
     """Play the highest f + σ ("ucb") or the highest draw of N(f, σ²) ("thompson"), σ² = λ ν Σ g²/U.
 
     f is a network of one hidden layer, g its gradient over √m (the papers' scale), U = λ + Σ g² over the
-    arms played, each at the network of its time (after `fit`: at the fitted one). The papers train from θ₀ each
-    time; here training goes on from the current weights, which takes fewer steps to the same loss.
+    arms played, each at the network of its time (after `fit`: at the fitted one). The papers train from θ₀
+    each time; here training goes on from the current weights, which takes fewer steps to the same loss.
 
     Parameters
     ----------
@@ -213,7 +212,7 @@ class NeuralBandit:
         if len(history):
             x = unit_rows(inputs, history.contexts, history.arms)
             steps = self.epochs * -(-len(history) // self.batch)
-            network = self._descend(start, start, x, history.rewards, rng, steps)
+            network = descend(start, start, x, history.rewards, rng, steps=steps, **self._descent())
         # What the memory lacks of the history must last in θ₀, or the first training would undo it.
         start = start if len(memory) == len(history) else network
         belief = Belief(inputs=inputs, start=start, network=network, evidence=start)
@@ -267,7 +266,9 @@ class NeuralBandit:
         memory = self._memory
         x = unit_rows(belief.inputs, memory.contexts, memory.arms)
         steps = min(len(memory), self.steps)
-        network = self._descend(belief.network, belief.start, x, memory.rewards, rng, steps)
+        network = descend(
+            belief.network, belief.start, x, memory.rewards, rng, steps=steps, **self._descent()
+        )
         belief = replace(belief, network=network)
         return belief if self.window is None else self._recounted(belief, memory)
 
@@ -275,26 +276,8 @@ class NeuralBandit:
         belief = belief.having_seen_nothing(self.penalty)
         return belief.having_seen(memory.contexts, memory.arms) if len(memory) else belief
 
-    def _descend(
-        self,
-        network: Shallow,
-        start: Shallow,
-        inputs: Matrix,
-        rewards: Vector,
-        rng: np.random.Generator,
-        steps: int,
-    ) -> Shallow:
-        return descend(
-            network,
-            start,
-            inputs,
-            rewards,
-            rng,
-            steps=steps,
-            rate=self.rate,
-            batch=self.batch,
-            penalty=self.penalty,
-        )
+    def _descent(self) -> dict[str, Any]:
+        return {"rate": self.rate, "batch": self.batch, "penalty": self.penalty}
 
     def _fitted(self) -> Belief:
         if self._belief is None:

@@ -48,7 +48,12 @@ class Network:
         # As an object, not a number: a number would shuffle every epoch alike.
         luck = np.random.RandomState(int(rng.integers(2**31)))
         kind = MLPClassifier if classes else MLPRegressor
-        model = kind(hidden_layer_sizes=hidden, batch_size=batch, random_state=luck)
+        model = kind(
+            hidden_layer_sizes=hidden,
+            batch_size=batch,
+            random_state=luck,
+            learning_rate_init=0.001 if hidden else 0.01,  # a line bears longer steps
+        )
         known = {"classes": np.arange(classes)} if classes else {}
         with threadpool_limits(1):
             for _ in range(max(EPOCHS, ceil(STEPS * batch / len(inputs)))):

@@ -16,6 +16,7 @@ from tercet.policies.base import drawn, offered, options
 from tercet.types import Choice, Feedback
 
 Explore = Literal["squarecb", "cover", "regcb"]
+SMALLEST = 1e-6  # a propensity of 0, which a log may hold, would weigh an outcome without end
 
 
 @final
@@ -113,8 +114,9 @@ class Vowpal:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model in Vowpal Wabbit's own format, as bytes, and the options."""
-        known = {"model": self._model and _dump(self._model), "units": self._units}
-        arrays = {name: array for name, array in known.items() if array is not None}
+        arrays = {} if self._model is None else {"model": _dump(self._model)}
+        if self._units is not None:
+            arrays["units"] = self._units
         checkpoint.write(path, "Vowpal", arrays, {"options": options(self), "dims": self._dims})
 
     @classmethod
@@ -130,14 +132,18 @@ class Vowpal:
         return policy
 
     def _outcome(self, feedback: Feedback, row: int) -> list[str]:
-        arm, played = feedback.arms[row : row + 1], 0
-        if np.array_equal(np.sort(arm[0]), np.eye(arm.shape[1])[-1:].ravel()):  # one-hot
-            arm, played = np.eye(arm.shape[1]), int(arm.argmax())
-        propensity = 1 / len(arm)
-        if feedback.propensities is not None and self.explore == "cover":
-            propensity = max(feedback.propensities[row], 1e-6)
+        """Return an outcome as the decision it came from, as far as that is known."""
+        arms, played = feedback.arms[row : row + 1], 0
+        if np.array_equal(np.sort(arms[0]), np.eye(arms.shape[1])[-1:].ravel()):  # one-hot
+            arms, played = np.eye(arms.shape[1]), int(arms.argmax())
+        propensity = 1 / len(arms)
+        if self.explore != "cover":
+            # These rules drop the propensity, but Vowpal Wabbit 9.11 forgets to do so for the last arm.
+            arms, played = np.roll(arms, -played, axis=0), 0
+        elif feedback.propensities is not None:
+            propensity = max(feedback.propensities[row], SMALLEST)
         label = f"0:{1 - feedback.rewards[row]:.9g}:{propensity:.9g}"
-        return self._lines(feedback.contexts[row], arm, played=played, label=label)
+        return self._lines(feedback.contexts[row], arms, played=played, label=label)
 
     def _lines(self, context: Vector, arms: Matrix, *, played: int = 0, label: str = "") -> list[str]:
         """Return a decision in Vowpal Wabbit's text format, with the label (if any) on the arm played."""
@@ -176,9 +182,9 @@ class Vowpal:
             "cover": ["--cover", f"{self.covers}", "--adaptive", "--invariant"],  # not --normalized
             "regcb": ["--regcb", "--mellowness", f"{self.mellowness}"],
         }
-        size = ["--learning_rate", f"{self.rate}", "--power_t", f"{self.power}", "-b", f"{self.bits}"]
         return [
-            *("--cb_explore_adf", "--cb_type", "mtr", *rules[self.explore], *size),
+            *("--cb_explore_adf", "--cb_type", "mtr", *rules[self.explore]),
+            *("--learning_rate", f"{self.rate}", "--power_t", f"{self.power}", "-b", f"{self.bits}"),
             *(("-q", "ca") if self.interactions else ()),
             # A reloaded model must go on as the saved one would have, its counters included.
             *("--quiet", "--save_resume", "--preserve_performance_counters"),
