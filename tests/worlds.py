@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tercet import Feedback, Round
+from tercet.environments.base import Revealed
 
 ARMS = np.eye(3)
 
@@ -37,6 +38,11 @@ class Signs:
             contexts=contexts, arms=ARMS[arms], rewards=(rng.random(self.logged) < means).astype(float),
             times=np.arange(float(self.logged)), propensities=np.full(self.logged, 1 / 3),
         )  # fmt: skip
+
+    def revealed(self, rng: np.random.Generator) -> Revealed:
+        contexts = rng.uniform(-1, 1, size=(self.logged, 2))
+        rewards = (rng.random((self.logged, 3)) < chances(contexts)).astype(float)
+        return Revealed(contexts=contexts, arms=ARMS, rewards=rewards)
 
     def rounds(self, rng: np.random.Generator) -> Iterator[Round]:
         for step in range(self.rounds_):

@@ -84,11 +84,7 @@ def roster(*groups: str, one_hot: bool, **options: Any) -> Group:
     if unknown:
         raise ValueError(f"groups must be of {', '.join(GROUPS)}; got {', '.join(unknown)}")
     stage = Stage(one_hot=one_hot, **options)
-    return {
-        name: contender
-        for group in groups or GROUPS
-        for name, contender in GROUPS[group](stage).items()
-    }
+    return {name: contender for group in groups or GROUPS for name, contender in GROUPS[group](stage).items()}
 
 
 def _simple(stage: Stage) -> Group:

@@ -3,6 +3,7 @@
 # ruff: noqa: ARG002 - the protocol hands every policy more than some of them use
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os import PathLike
 from typing import Any, Self, final
 
@@ -151,7 +152,7 @@ class Boosting:
         """Forget everything, then train on the history, its counters as they stood at each outcome."""
         self._forget()
         self._refits.dims = self._refits.check(history.contexts, history.arms)
-        self._refits.start(self._counted(in_time(history)), self._trainer(rng), remember=remember)
+        self._refits.start(self._counted(in_time(history)), partial(self._train, rng), remember=remember)
         if not remember:
             self._counters = self._no_counts()
 
@@ -182,7 +183,7 @@ class Boosting:
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
         """Count the outcomes, and train anew where it is time to."""
         self._refits.dims = self._refits.check(feedback.contexts, feedback.arms)
-        self._refits.add(self._counted(feedback), self._trainer(rng))
+        self._refits.add(self._counted(feedback), partial(self._train, rng))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model, what the next one will learn from, and the options."""
@@ -222,13 +223,10 @@ class Boosting:
         counts = self._counters.watch(keys, feedback.rewards, feedback.times)
         return replace(feedback, contexts=np.hstack([feedback.contexts, counts]))
 
-    def _trainer(self, rng: np.random.Generator) -> Callable[[Matrix, Vector], None]:
-        def train(inputs: Matrix, rewards: Vector) -> None:
-            self._forest = Forest.grow(
-                inputs, rewards, rng, trees=self.trees, num_leaves=self.leaves, learning_rate=self.rate
-            )
-
-        return train
+    def _train(self, rng: np.random.Generator, inputs: Matrix, rewards: Vector) -> None:
+        self._forest = Forest.grow(
+            inputs, rewards, rng, trees=self.trees, num_leaves=self.leaves, learning_rate=self.rate
+        )
 
 
 @final
@@ -243,8 +241,8 @@ class BootstrapBoosting:
     """
 
     models: int = 10
-    trees: int = 100
-    leaves: int = 31
+    trees: int = 300
+    leaves: int = 63
     rate: float = 0.1
     refit: int | None = 250
     window: int | None = None
@@ -263,7 +261,7 @@ class BootstrapBoosting:
         """Forget everything, then train on the history."""
         self._forget()
         self._refits.dims = self._refits.check(history.contexts, history.arms)
-        self._refits.start(in_time(history), self._trainer(rng), remember=remember)
+        self._refits.start(in_time(history), partial(self._train, rng), remember=remember)
 
     def choose(
         self,
@@ -287,7 +285,7 @@ class BootstrapBoosting:
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
         """Remember the outcomes, and train anew where it is time to."""
         self._refits.dims = self._refits.check(feedback.contexts, feedback.arms)
-        self._refits.add(feedback, self._trainer(rng))
+        self._refits.add(feedback, partial(self._train, rng))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the models, what the next ones will learn from, and the options."""
@@ -308,29 +306,19 @@ class BootstrapBoosting:
     def _forget(self) -> None:
         self._forests, self._refits = (), Refits(refit=self.refit, window=self.window)
 
-    def _trainer(self, rng: np.random.Generator) -> Callable[[Matrix, Vector], None]:
-        def train(inputs: Matrix, rewards: Vector) -> None:
-            self._forests = tuple(
-                Forest.grow(
-                    *self._resample(inputs, rewards, rng),
-                    rng,
-                    trees=self.trees,
-                    num_leaves=self.leaves,
-                    learning_rate=self.rate,
-                )
-                for _ in range(self.models)
-            )
-
-        return train
+    def _train(self, rng: np.random.Generator, inputs: Matrix, rewards: Vector) -> None:
+        size: dict[str, Any] = {"trees": self.trees, "num_leaves": self.leaves, "learning_rate": self.rate}
+        samples = (self._resample(inputs, rewards, rng) for _ in range(self.models))
+        self._forests = tuple(Forest.grow(*sample, rng, **size) for sample in samples)
 
     def _resample(self, inputs: Matrix, rewards: Vector, rng: np.random.Generator) -> tuple[Matrix, Vector]:
         assert self._refits.dims is not None  # outcomes came before any training
         width = self._refits.dims[0]
-        drawn_rows = rng.integers(len(rewards), size=len(rewards))
+        rows = rng.integers(len(rewards), size=len(rewards))
         visitors, shown = rng.integers(len(rewards), size=(2, self.prior))
         made_up = np.hstack([inputs[visitors, :width], inputs[shown, width:]])
         coins = rng.integers(2, size=self.prior)
-        return np.vstack([inputs[drawn_rows], made_up]), np.concatenate([rewards[drawn_rows], coins])
+        return np.vstack([inputs[rows], made_up]), np.concatenate([rewards[rows], coins])
 
 
 def _any(count: int, rng: np.random.Generator) -> Choice:

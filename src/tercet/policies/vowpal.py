@@ -13,6 +13,7 @@ import numpy as np
 from tercet import checkpoint, checks
 from tercet.checks import Array, Matrix, Vector
 from tercet.policies.base import drawn, offered, options
+from tercet.policies.memory import in_time
 from tercet.types import Choice, Feedback
 
 Explore = Literal["squarecb", "cover", "regcb"]
@@ -31,12 +32,13 @@ class Vowpal:
     rewards, so `Choice.means` stays None.
 
     Vowpal Wabbit learns from whole lists of arms, but an outcome knows only the one played. One-hot arms
-    imply all the others, and it gets the list that it would have got in its own loop (of all arms: which
-    of them were on offer does not matter to `squarecb` and `regcb`, which learn from the played one
-    only). Arms told by features are learned as lists of one; that changes the size of its steps (its
-    weights are the inverse of the mean length of the lists), and leaves the policies of a `cover` with
-    nothing to compare. `cover` weighs outcomes by their propensities, and takes a missing one for that
-    of a uniform choice; the other two ignore them by design.
+    imply all the others, and it gets the list of all, as in its own loop. (Which others were on offer
+    does not matter to `squarecb` and `regcb`: they learn from the played one only.) Arms told by
+    features are learned as lists of one. That lengthens the steps, an outcome being weighed by the
+    inverse of the mean length, and leaves the policies of a `cover` nothing to compare.
+
+    `cover` weighs outcomes by their propensities, and takes a missing one for that of a uniform choice;
+    the other two ignore them by design.
 
     Features may have any scale. Vowpal Wabbit learns it, but would not save what it learns for each policy
     of a `cover`, which takes the scale from the history instead.
@@ -73,9 +75,7 @@ class Vowpal:
         if self.explore == "cover":
             largest = np.abs(history.joint()).max(axis=0, initial=0)
             self._units = np.where(largest > 0, largest, 1)
-        if remember and history.times is not None:
-            history = history[np.argsort(history.times, kind="stable")]
-        self.update(history if remember else history[:0], rng)
+        self.update(in_time(history if remember else history[:0]), rng)
 
     def choose(
         self,

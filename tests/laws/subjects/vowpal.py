@@ -4,5 +4,5 @@ from tests.laws.policies import Subject
 SUBJECTS = {
     "Vowpal squarecb": Subject(Vowpal, Vowpal.load),
     "Vowpal cover": Subject(lambda: Vowpal(explore="cover"), Vowpal.load),
-    "Vowpal regcb": Subject(lambda: Vowpal(explore="regcb", power=0.25), Vowpal.load),
+    "Vowpal regcb": Subject(lambda: Vowpal(explore="regcb"), Vowpal.load),
 }
