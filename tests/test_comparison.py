@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from tercet.comparison import Table, compare, frame
-from tercet.results import Job, Results
+from tercet.results import Job, ResultError, Results
 
 
 def columns(rewards: np.ndarray, best: np.ndarray, **more: Any) -> dict[str, np.ndarray]:
@@ -17,7 +17,7 @@ def columns(rewards: np.ndarray, best: np.ndarray, **more: Any) -> dict[str, np.
     } | more  # fmt: skip
 
 
-SUMMARY = {"oracle": False, "fit_seconds": 1.0, "budget_seconds": 0.0, "tried": 0}
+SUMMARY = {"world_digest": "", "oracle": False, "fit_seconds": 1.0, "budget_seconds": 0.0, "tried": 0}
 
 
 def results(tmp_path: Path, *, seeds: int = 6, one_log: bool = False, **chances: float) -> Results:
@@ -28,7 +28,8 @@ def results(tmp_path: Path, *, seeds: int = 6, one_log: bool = False, **chances:
             world = np.random.default_rng(0 if one_log else seed)
             best = (world.random(400) < 0.9).astype(float)
             hits = np.random.default_rng([number, seed, 1]).random(400) < chance
-            summary = SUMMARY | {"oracle": name.startswith("oracle")}
+            digest = "same" if one_log else str(seed)
+            summary = SUMMARY | {"oracle": name.startswith("oracle"), "world_digest": digest}
             folder.write(Job(name, "world", seed), columns(best * hits, best), summary)
     return folder
 
@@ -85,7 +86,7 @@ def test_an_oracle_is_shown_and_does_not_compete(tmp_path: Path) -> None:
 
 def test_one_seed_gives_no_verdict(tmp_path: Path) -> None:
     table = only(compare(results(tmp_path, seeds=1, good=0.7, bad=0.3)))
-    assert "nothing can be said before there are more" in table.verdict
+    assert table.verdict == "One seed tells nothing about who is better; play more."
     assert np.isnan(table.standings[0].value.half)
 
 
@@ -105,6 +106,22 @@ def test_policies_with_fewer_seeds_are_compared_on_those(tmp_path: Path) -> None
     slow = only(compare(folder)).standings[1]
     assert slow.seeds == 3
     assert np.isfinite(slow.behind.half)
+
+
+def test_a_rival_with_one_common_seed_is_neither_beaten_nor_tied(tmp_path: Path) -> None:
+    folder = results(tmp_path, good=0.7, bad=0.3, slow=0.5)
+    for seed in range(1, 6):
+        folder.path(Job("slow", "world", seed)).unlink()
+    verdict = only(compare(folder, reference="good")).verdict
+    assert verdict.startswith("good wins against bad; it shares too few seeds to tell with slow (")
+
+
+def test_runs_that_met_different_worlds_are_not_compared(tmp_path: Path) -> None:
+    folder = results(tmp_path, good=0.7, bad=0.3)
+    best = np.ones(400)
+    folder.write(Job("bad", "world", 2), columns(best, best), SUMMARY | {"world_digest": "other data"})
+    with pytest.raises(ResultError, match="seed 2, met different worlds"):
+        compare(folder)
 
 
 def test_unknown_names_are_refused(tmp_path: Path) -> None:

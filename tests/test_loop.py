@@ -110,6 +110,14 @@ def test_policies_that_draw_differently_see_the_same_world() -> None:
     np.testing.assert_array_equal(one.offered, two.offered)
 
 
+def test_the_digest_of_a_world_is_the_same_for_all_policies_and_no_two_worlds() -> None:
+    def world(seed: int, policy: Any) -> str:
+        return play(policy, Shop.draw(np.random.default_rng(0), visits=9), np.random.default_rng(seed)).world
+
+    assert world(1, Uniform()) == world(1, ArmThompson())
+    assert world(1, Uniform()) != world(2, Uniform())
+
+
 def test_equal_rngs_replay_the_same_trace() -> None:
     shop = Shop.draw(np.random.default_rng(0), visits=50)
     one, two = (play(ArmThompson(half_life=30.0), shop, np.random.default_rng(3)) for _ in range(2))

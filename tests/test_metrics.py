@@ -17,8 +17,8 @@ def rows(**columns: object) -> pd.DataFrame:
 
 def test_sums_and_means_are_those_of_the_rows() -> None:
     figures = metrics.summarise(rows())
-    assert figures["regret"] == 1
-    assert figures["dynamic_regret"] == pytest.approx(1)
+    assert figures["regret_per_step"] == 0.25
+    assert figures["dynamic_regret_per_step"] == pytest.approx(0.25)
     assert figures["reward"] == 0.5
     assert figures["decide_ms"] == pytest.approx(1)
     assert figures["learn_ms"] == pytest.approx(2)
@@ -35,7 +35,8 @@ def test_log_loss_and_brier_equal_scikit_learns() -> None:
 def test_what_nobody_predicted_or_knows_is_nan() -> None:
     figures = metrics.summarise(rows(predicted=[np.nan] * 4, dynamic_regret=[np.nan] * 4))
     assert all(
-        np.isnan(figures[name]) for name in ("log_loss", "brier", "calibration_error", "dynamic_regret")
+        np.isnan(figures[name])
+        for name in ("log_loss", "brier", "calibration_error", "dynamic_regret_per_step")
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tercet import metrics
 from tercet.checks import Vector
-from tercet.results import Results
+from tercet.results import ResultError, Results
 from tercet.statistics import Interval, Lift, holm, interval, lift, p_value
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class Standing:
     p: float  # Holm-corrected
     lift: Lift
     recovery_steps: float
-    figures: dict[str, float]  # all seeds pooled: see metrics.summarise
+    figures: dict[str, float]  # of all steps of all seeds: see metrics.summarise
     fit_seconds: float
     budget_seconds: float
     tried: float  # settings, on average over seeds
@@ -127,7 +127,7 @@ class _Arena:
 
     @classmethod
     def of(cls, rows: "pd.DataFrame", runs: "pd.DataFrame", measure: Measure) -> Self:
-        one_log = _one_log(rows)
+        one_log = _one_log(runs)
         values = _units(rows, measure, one_log=one_log)
         losses = values.mean() * (-1 if measure == "reward" else 1)
         return cls(
@@ -214,15 +214,15 @@ def _measure(rows: "pd.DataFrame") -> Measure:
     return "dynamic_regret" if known else "regret"
 
 
-def _one_log(rows: "pd.DataFrame") -> bool:
+def _one_log(runs: "pd.DataFrame") -> bool:
     """Whether the seeds replay one log: then they are not independent, but stretches of time nearly are."""
-    for _, part in rows.groupby("policy"):
-        runs = [
-            np.column_stack([run["time"], run["reward"] + run["regret"]]) for _, run in part.groupby("seed")
-        ]
-        if len(runs) > 1:
-            return all(np.array_equal(run, runs[0]) for run in runs[1:])
-    return False
+    mixed = runs.groupby("seed")["world_digest"].nunique() > 1
+    if mixed.any():
+        raise ResultError(
+            f"the policies of {runs['environment'].iloc[0]}, seed {mixed.idxmax()}, met different worlds: "
+            "its data or code changed between runs; delete the older files, and they will be run again"
+        )
+    return runs["seed"].nunique() > 1 and runs["world_digest"].nunique() == 1
 
 
 def _verdict(standings: list[Standing], reference: str, measure: Measure) -> str:
@@ -230,22 +230,23 @@ def _verdict(standings: list[Standing], reference: str, measure: Measure) -> str
     rivals = [row for row in standings if not row.oracle and row.policy != reference]
     if not rivals:
         return f"{reference} played alone."
-    if all(np.isnan(row.p) for row in rivals):
-        return f"{reference} is ahead in the only seed; nothing can be said before there are more."
+    tested = [row for row in rivals if not np.isnan(row.p)]
+    if not tested:
+        return "One seed tells nothing about who is better; play more."
     sign = -1 if measure == "reward" else 1
-    beaten = [row.policy for row in rivals if row.p < SIGNIFICANT and sign * row.behind.mean > 0]
-    better = [row.policy for row in rivals if row.p < SIGNIFICANT and sign * row.behind.mean < 0]
-    tied = [row.policy for row in rivals if row.policy not in (*beaten, *better)]
-    parts = []
-    if beaten and not tied and not better:
-        parts.append(f"{reference} wins against all {len(beaten)} others")
-    elif beaten:
-        parts.append(f"{reference} wins against {_names(beaten)}")
-    if better:
-        parts.append(f"{'it' if parts else reference} loses to {_names(better)}")
-    if tied:
-        parts.append(f"{'it' if parts else reference} ties with {_names(tied)}")
-    return "; ".join(parts) + f" (paired t-tests, Holm-corrected, p < {SIGNIFICANT})."
+    clear = [row for row in tested if row.p < SIGNIFICANT]
+    outcomes = {
+        "wins against": [row.policy for row in clear if sign * row.behind.mean > 0],
+        "loses to": [row.policy for row in clear if sign * row.behind.mean < 0],
+        "ties with": [row.policy for row in tested if row.p >= SIGNIFICANT],
+        "shares too few seeds to tell with": [row.policy for row in rivals if np.isnan(row.p)],
+    }
+    parts = [
+        f"{what} {f'all {len(rivals)} others' if len(names) == len(rivals) > 1 else _names(names)}"
+        for what, names in outcomes.items()
+        if names
+    ]
+    return f"{reference} " + "; it ".join(parts) + f" (paired t-tests, Holm-corrected, p < {SIGNIFICANT})."
 
 
 def _names(names: list[str]) -> str:

@@ -145,8 +145,8 @@ def run(
     """Play what is not yet finished in the folder, and return its results.
 
     Each run is written as soon as it is finished, so a killed experiment goes on where it stopped. A run
-    that fails does not stop the others; at the end an error names all that failed. `about` is kept beside
-    the results, `advance` is told of each run as it ends.
+    that fails does not stop the others; at the end an error names all that failed. `about` is kept with
+    every run that is played now, `advance` is told of each as it ends.
     """
     results = Results(Path(folder))
     todo = unfinished(experiment, results)
@@ -155,7 +155,8 @@ def run(
     tasks = [_task(experiment, job) for job in todo]
     for done in (executor or Processes()).map(work, tasks):
         if done.error is None:
-            results.write(done.job, done.columns, done.summary | experiment.describe(done.job))
+            summary = done.summary | experiment.describe(done.job) | dict(about or {})
+            results.write(done.job, done.columns, summary)
         else:
             failed.append(done)
         advance(done)
@@ -210,6 +211,7 @@ def work(task: Task) -> Done:
         return Done(job=task.job, seconds=perf_counter() - started, error=traceback.format_exc())
     seconds = perf_counter() - started
     summary = {
+        "world_digest": trace.world,
         "fit_seconds": trace.fit_seconds,
         "run_seconds": seconds,
         "oracle": isinstance(task.contender.policy, Oracle),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from itertools import islice
 from time import perf_counter
 from typing import Any, NamedTuple, Self
@@ -17,10 +18,14 @@ from tercet.types import Choice, Feedback, Round
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:
-    """What happened: `columns` has a row a round, with NaN where nobody knows (see `_Ledger.note`)."""
+    """What happened: `columns` has a row a round, with NaN where nobody knows (see `_Ledger.note`).
+
+    `world` is a digest of all that was there to see: equal for policies that met the same rounds.
+    """
 
     columns: dict[str, Array]
     fit_seconds: float
+    world: str
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -86,7 +91,7 @@ def play(
     ledger = _Ledger.after(history)
     for round_ in islice(environment.rounds(streams.rounds), steps):
         ledger.step(policy, round_, streams.policy)
-    return Trace(columns=ledger.columns(), fit_seconds=fit_seconds)
+    return Trace(columns=ledger.columns(), fit_seconds=fit_seconds, world=ledger.world.hexdigest())
 
 
 def _revealed(environment: Environment, rng: np.random.Generator) -> Revealed:
@@ -106,11 +111,15 @@ class _Ledger:
     known: set[Any] | None  # arm ids of the history; None where it has no ids
     shown: dict[Any, int] = field(default_factory=dict)
     rows: list[dict[str, Any]] = field(default_factory=list)
+    world: Any = field(default_factory=lambda: blake2b(digest_size=16))
 
     @classmethod
     def after(cls, history: Feedback) -> Self:
         ids = [] if history.arm_ids is None else history.arm_ids.tolist()
-        return cls(first_id=len(history), known=set(ids) if len(ids) == len(history) else None)
+        ledger = cls(first_id=len(history), known=set(ids) if len(ids) == len(history) else None)
+        for column in (history.contexts, history.arms, history.rewards):
+            ledger.world.update(np.ascontiguousarray(column))
+        return ledger
 
     def step(self, policy: Policy, round_: Round, rng: np.random.Generator) -> None:
         """Let the policy decide and learn from its own decision."""
@@ -141,6 +150,8 @@ class _Ledger:
 
     def note(self, round_: Round, choice: Choice, **seconds: float) -> None:
         """Add the row of a round."""
+        for column in (round_.context, round_.arms, round_.rewards):
+            self.world.update(np.ascontiguousarray(column))
         arm, means = choice.arm, round_.means
         arm_id = None if round_.arm_ids is None else round_.arm_ids[arm]
         self.rows.append(

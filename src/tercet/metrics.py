@@ -18,11 +18,11 @@ BEFORE = 100  # steps before a change that tell the level to come back to
 
 
 def summarise(rows: "pd.DataFrame") -> dict[str, float]:
-    """Return every figure of one run (or of several, pooled); NaN where it can not be had."""
+    """Return the figures of a run, or of the pooled steps of several; NaN where one can not be had."""
     rewards, predicted = rows["reward"].to_numpy(), rows["predicted"].to_numpy(dtype=np.float64)
     return {
-        "regret": float(rows["regret"].sum()),
-        "dynamic_regret": float(rows["dynamic_regret"].sum(skipna=False)),
+        "regret_per_step": float(rows["regret"].mean()),
+        "dynamic_regret_per_step": float(rows["dynamic_regret"].mean(skipna=False)),
         "reward": float(rewards.mean()),
         "new_arm_reward": new_arm_reward(rewards, rows["impression"].to_numpy()),
         "log_loss": log_loss(rewards, predicted),

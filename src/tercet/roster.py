@@ -1,5 +1,7 @@
-"""Ready-made contenders: every policy as its own paper has it, and tuned with the same rights for all.
+"""Ready-made contenders: every policy with published constants, and tuned with the same rights for all.
 
+The published constants are those of the policy's own paper, and those of the C3 paper's comparison where
+that leaves them open.
 A tuned contender chooses between a few settings on the history, within the experiment's budget. All may
 choose how fast to forget among the same half-lives, each in its own way: as a discount, as a window whose
 outcomes are as old on average, as decay in time, or by refitting on a window.
@@ -12,6 +14,7 @@ from math import log
 from typing import Any
 
 from tercet import checks
+from tercet.embedding.options import Training
 from tercet.experiment import Contender
 from tercet.policies.c3 import C3
 from tercet.policies.correlated import CorrelatedArms
@@ -29,8 +32,18 @@ from tercet.policies.squarecb import SquareCB
 from tercet.policies.trees import Boosting, BootstrapBoosting
 from tercet.policies.two_tower import TwoTower
 from tercet.policies.vowpal import Vowpal
-from tercet.reference.forgetting import Decay
+from tercet.reference.forgetting import Decay, RandomDrop
 
+# What the C3 paper's news experiment changes in C3.
+NEWS: dict[str, Any] = {
+    "hidden": (512,),
+    "dim": 128,
+    "bandwidth": 0.6,
+    "forgetting": RandomDrop(),
+    "training": Training.paper(
+        epochs=20, batch=32, decay=0.9, calibration=0.01, reference=0.01, partitions=3
+    ),
+}
 SLOW = 3  # seeds of policies that train a network at nearly every step
 
 Group = dict[str, Contender]
@@ -43,9 +56,12 @@ class Stage:
     one_hot : whether arms are told by one-hot rows: then linear policies keep one model an arm.
     half_lives : in outcomes; never to forget is always a choice too.
     pace : units of the environment's time from one outcome to the next.
+    news : whether the published constants are those of the C3 paper's news experiment, else those of its
+        classification experiments.
     """
 
     one_hot: bool
+    news: bool = False
     half_lives: tuple[float, ...] = (300.0, 1000.0)
     pace: float = 1.0
 
@@ -163,10 +179,12 @@ def _kernel(stage: Stage) -> Group:
 
 def _neural(stage: Stage) -> Group:
     group: Group = {}
+    constant = 1.0 if stage.news else 1e-5
     for name, make in (("NeuralUCB", NeuralUCB), ("NeuralTS", NeuralTS)):
+        published = make(penalty=constant, variance=constant)
         group |= {
-            name: Contender(policy=make(), seeds=SLOW),
-            f"{name}, window": Contender(policy=make(window=2000), seeds=SLOW),
+            name: Contender(policy=published, seeds=SLOW),
+            f"{name}, window": Contender(policy=replace(published, window=2000), seeds=SLOW),
             f"{name}, tuned": _tuned(make(), variance=[1e-5, 1e-3], window=stage.windows, seeds=SLOW),
         }
     tower = {"refit": [None, 500], "epsilon": [0.0, 0.05], "rate": [8e-3, 8e-4]}
@@ -186,7 +204,7 @@ def _neural(stage: Stage) -> Group:
 def _c3(stage: Stage) -> Group:
     forgetting = [None if time is None else Decay(half_life=time) for time in stage.times]
     return {
-        "C3, as in the paper": Contender(policy=C3.paper(progress=False)),
+        "C3, as in the paper": Contender(policy=C3.paper(progress=False, **(NEWS if stage.news else {}))),
         "C3": Contender(policy=C3(progress=False)),
         "C3, tuned": _tuned(C3(progress=False), forgetting=forgetting, sharpness=[3.0, 20.0]),
         "C3, greedy": Contender(policy=C3(explore="greedy", progress=False)),

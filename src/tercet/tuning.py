@@ -28,7 +28,8 @@ class Tuning:
     """How much time goes into choosing settings, and on which part of the history.
 
     `seconds` are for each (policy, environment, seed); the setting that is being tried when they are over
-    does not count. The newest `rows` of the history are looked at, and the newest `share` of them replayed.
+    does not count, though its fit, which can not be cut short, may take longer. The newest `rows` of the
+    history are looked at, and the newest `share` of them replayed.
     """
 
     seconds: float = 60.0
@@ -61,6 +62,8 @@ def tune(settings: Sequence[Policy], history: Feedback, rng: np.random.Generator
     if len(settings) > 1 and len(past) and len(tail):
         offers = Offers.of(tail, np.random.default_rng(seeds[0]))
         for setting in settings:
+            if perf_counter() > started + options.seconds:
+                break
             policy = fresh(setting)
             policy.fit(past, np.random.default_rng(seeds[1]))
             value = replay(

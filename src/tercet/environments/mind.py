@@ -44,7 +44,7 @@ class Mind:
     is not sports. (In MINDsmall nothing is missing; in the sample most titles are.)
     """
 
-    folder: Folder = None
+    folder: Folder = field(default=None, repr=False, compare=False)
     embedder: Embedder = field(default_factory=Hashing)
     dims: int = 64
     most: int = 8

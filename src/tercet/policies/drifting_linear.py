@@ -163,7 +163,9 @@ class DLinUCB:
         features, matrix = offered(context, arms)
         view = self._ridges.view(features, matrix)
         squared = self._squared.started((len(features), matrix.shape[1]))
-        images = squared.through(view.inputs.block, view.directions, lambda block: block.precision)
+        images = squared.through(
+            view.inputs.block, view.directions, lambda block, rows: rows @ block.precision
+        )
         bonus = self._radius(view.parameters) * lengths(view.directions, images)
         return highest(view.means + bonus, rng, means=view.means)
 

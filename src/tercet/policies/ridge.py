@@ -41,9 +41,26 @@ class Ridge:
     @cached_property
     def inverse(self) -> Matrix:
         """V⁻¹."""
+        return self.solve(np.eye(len(self.precision))) if self.running is None else self.running
+
+    def solve(self, rows: Matrix) -> Matrix:
+        """Return V⁻¹x of each row x."""
+        from scipy.linalg import lapack
+
         if self.running is not None:
-            return self.running
-        return _inverse(self.precision, penalty=self.penalty)
+            return rows @ self.running
+        if self._factor is not None:
+            return lapack.dpotrs(self._factor, rows.T, lower=1)[0].T
+        values, vectors = np.linalg.eigh(self.precision)
+        return (rows @ vectors / np.maximum(values, self.penalty)) @ vectors.T
+
+    @cached_property
+    def _factor(self) -> Matrix | None:
+        """Cholesky's factor of V; None where features too large for floats hide that V is at least λI."""
+        from scipy.linalg import lapack
+
+        factor, failed = lapack.dpotrf(self.precision, lower=1)
+        return None if failed or factor.diagonal().min() ** 2 < 0.999 * self.penalty else factor
 
     def learn(self, inputs: Matrix, rewards: Vector, *, worth: Vector, rest: float = 1.0) -> Self:
         """Return the state after outcomes of this `worth`, when `rest` is left of what was known before.
@@ -142,7 +159,7 @@ class Ridges:
         features, matrix = offered(context, arms)
         known = self.started((len(features), matrix.shape[1]))
         inputs = encode(self.features, np.tile(features, (len(matrix), 1)), matrix)
-        directions = known.through(inputs.block, inputs.rows, lambda block: block.inverse)
+        directions = known.through(inputs.block, inputs.rows, Ridge.solve)
         responses = np.array([block.response for block in known.blocks])
         return View(
             inputs=inputs,
@@ -151,12 +168,12 @@ class Ridges:
             parameters=responses.size,
         )
 
-    def through(self, block: Ids, rows: Matrix, matrix: Callable[[Ridge], Matrix]) -> Matrix:
-        """Return each row times its own regression's matrix."""
+    def through(self, block: Ids, rows: Matrix, image: Callable[[Ridge, Matrix], Matrix]) -> Matrix:
+        """Return the image of each row by its own regression."""
         result = np.empty_like(rows)
         for number in np.unique(block):
             mine = block == number
-            result[mine] = rows[mine] @ matrix(self.blocks[number])
+            result[mine] = image(self.blocks[number], rows[mine])
         return result
 
     def started(self, dims: tuple[int, int]) -> Self:
@@ -268,16 +285,3 @@ def at_least_zero(name: str, value: float) -> float:
     if checks.number(name, value) < 0:
         raise ValueError(f"{name} must be a finite number of at least 0; got {value}")
     return float(value)
-
-
-def _inverse(precision: Matrix, *, penalty: float) -> Matrix:
-    """Return V⁻¹; V is at least λI, also where features too large for floats hide that from Cholesky."""
-    from scipy.linalg import lapack
-
-    factor, failed = lapack.dpotrf(precision, lower=1)
-    if not failed:
-        lower = np.tril(lapack.dpotri(factor, lower=1)[0])
-        if lower.diagonal().max() <= 1.001 / penalty:
-            return lower + np.tril(lower, -1).T
-    values, vectors = np.linalg.eigh(precision)
-    return (vectors / np.maximum(values, penalty)) @ vectors.T

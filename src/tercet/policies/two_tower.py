@@ -49,7 +49,7 @@ class TwoTower:
     arm_layers: Sequence[int] = (128, 32)
     epochs: int = 5
     rate: float = 8e-3
-    batch: int = 64
+    batch: int = 32
     validation: float = 0.1
     epsilon: float = 0.0
     refit: int | None = None
