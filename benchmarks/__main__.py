@@ -1,4 +1,4 @@
-"""`python -m benchmarks [speed] [memory]`: all of them without arguments."""
+"""`python -m benchmarks [speed] [memory] [loop]`: all of them without arguments."""
 
 import os
 import sys
@@ -8,9 +8,9 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from rich.console import Console
 
-from benchmarks import memory, speed
+from benchmarks import loop, memory, speed
 
-PARTS = {"speed": (speed.decisions, speed.updates), "memory": (memory.memory,)}
+PARTS = {"speed": (speed.decisions, speed.updates), "memory": (memory.memory,), "loop": (loop.overhead,)}
 
 
 def main() -> None:

@@ -26,21 +26,18 @@ def matrix(name: str, value: Any, *, columns: int | None = None) -> Matrix:
 
 def vector(name: str, value: Any, *, length: int | None = None) -> Vector:
     """Return value as a finite float64 vector."""
-    array = _floats(name, value)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional; got an array of shape {array.shape}")
-    if length is not None and len(array) != length:
-        raise ValueError(f"{name} must have length {length}; got {len(array)}")
+    array = _vector(name, value, length)
     _finite(name, array)
     return array
 
 
 def unit(name: str, value: Any, *, length: int | None = None) -> Vector:
     """Return value as a vector within [0, 1]."""
-    array = vector(name, value, length=length)
-    outside = np.flatnonzero((array < 0) | (array > 1))
-    if outside.size:
-        row = outside[0]
+    array = _vector(name, value, length)
+    # False for NaN too; reductions without a wrapper, because every outcome comes through here.
+    if array.size and not (np.minimum.reduce(array) >= 0 and np.maximum.reduce(array) <= 1):
+        _finite(name, array)
+        row = np.flatnonzero((array < 0) | (array > 1))[0]
         raise ValueError(f"{name} must lie in [0, 1]; got {array[row]:g} in row {row}")
     return array
 
@@ -76,6 +73,15 @@ def positive(name: str, value: float) -> float:
     return result
 
 
+def _vector(name: str, value: Any, length: int | None) -> Vector:
+    array = _floats(name, value)
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional; got an array of shape {array.shape}")
+    if length is not None and len(array) != length:
+        raise ValueError(f"{name} must have length {length}; got {len(array)}")
+    return array
+
+
 def _floats(name: str, value: Any) -> Array:
     advice = f"{name} must be numbers in equal rows (tercet.Encoder turns tables into such)"
     try:
@@ -88,7 +94,6 @@ def _floats(name: str, value: Any) -> Array:
 
 
 def _finite(name: str, array: Array) -> None:
-    fine = np.abs(array) <= LARGEST  # false for NaN too
-    if not fine.all():
-        place = tuple(int(i) for i in np.argwhere(~fine)[0])
+    if array.size and not np.maximum.reduce(np.abs(array), axis=None) <= LARGEST:  # false for NaN too
+        place = tuple(int(i) for i in np.argwhere(~(np.abs(array) <= LARGEST))[0])
         raise ValueError(f"{name} must be finite and within float32's range; got {array[place]} at {place}")

@@ -117,8 +117,8 @@ class _Ledger:
     def after(cls, history: Feedback) -> Self:
         ids = [] if history.arm_ids is None else history.arm_ids.tolist()
         ledger = cls(first_id=len(history), known=set(ids) if len(ids) == len(history) else None)
-        for column in (history.contexts, history.arms, history.rewards):
-            ledger.world.update(np.ascontiguousarray(column))
+        for column in (history.contexts.sum(0), history.arms.sum(0), history.rewards):
+            ledger.world.update(column)
         return ledger
 
     def step(self, policy: Policy, round_: Round, rng: np.random.Generator) -> None:
