@@ -144,7 +144,7 @@ def test_a_file_that_is_no_experiment_is_refused(tmp_path: Path, contents: str, 
     [
         (("run", "no-such-file.py"), "there is no file no-such-file.py"),
         (("run", "README.md"), "must be a Python file"),
-        (("compare", "no-such-folder"), "no-such-folder holds no finished run yet"),
+        (("compare", "no-such-folder"), "there is no folder no-such-folder"),
     ],
 )
 def test_missing_files_are_named(arguments: tuple[str, ...], message: str) -> None:
@@ -163,3 +163,43 @@ def test_an_unknown_policy_and_a_missing_data_folder_are_named(tmp_path: Path) -
     assert (code, "there is no folder" in text) == (2, True)
     code, text = run("run", str(tmp_path / "mine.py"), "--address", "auto")
     assert (code, "an address is for --on ray" in text) == (2, True)
+
+
+BAD = """
+@dataclass
+class Bad:
+    def fit(self, history, rng, *, remember=True): pass
+    def choose(self, context, arms, rng, *, time=None, arm_ids=None): raise KeyError("deep inside")
+    def update(self, feedback, rng): pass
+    def save(self, path): pass
+    @classmethod
+    def load(cls, path): pass
+"""
+BROKEN = FILE.replace("\nexperiment", BAD + "\nexperiment").replace(
+    '"uniform": Uniform()', '"TS [/x]": Uniform(), "bad [red]": Bad()'
+)
+
+
+def test_failures_are_told_with_the_table_of_what_succeeded(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(BROKEN)
+    out = tmp_path / "out[1]"
+    code, text = run("run", str(tmp_path / "mine.py"), "--out", str(out), "--steps", "5", "--on", "serial")
+    assert code == 1
+    for word in (
+        "TS [/x]",
+        "95 % intervals",
+        "3 run(s) failed",
+        "bad [red] in small shop, seed 0 and 2 more",
+        "deep inside",
+    ):
+        assert word in text
+    assert "mine.py" in next(iter((out / "errors").iterdir())).read_text()  # the traceback leads there
+
+
+def test_a_file_gets_a_line_for_each_run(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FILE)
+    _, text = run(
+        "run", str(tmp_path / "mine.py"), "--out", str(tmp_path / "o"), "--steps", "5", "--on", "serial"
+    )
+    assert "1 of 6: uniform in small shop, seed 0 took" in text
+    assert "6 of 6: LinUCB in small shop, seed 2 took" in text

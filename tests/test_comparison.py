@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tercet.comparison import Table, compare, frame
+from tercet.comparison import Measure, Table, compare, frame
 from tercet.results import Job, ResultError, Results
 
 
@@ -63,7 +63,7 @@ def test_a_reference_may_lose(tmp_path: Path) -> None:
     table = only(compare(folder, reference="middle", baseline="low", measure="reward"))
     assert table.verdict.startswith("middle wins against low; it loses to high (")
     by_name = {row.policy: row for row in table.standings}
-    assert by_name["high"].behind.mean > 0  # more reward
+    assert by_name["low"].behind.mean > 0 > by_name["high"].behind.mean  # less reward is behind
     assert by_name["low"].lift.mean == 0
     assert [row.policy for row in table.standings] == ["high", "middle", "low"]
 
@@ -84,10 +84,12 @@ def test_an_oracle_is_shown_and_does_not_compete(tmp_path: Path) -> None:
     assert "oracle" not in table.verdict
 
 
-def test_one_seed_gives_no_verdict(tmp_path: Path) -> None:
-    table = only(compare(results(tmp_path, seeds=1, good=0.7, bad=0.3)))
-    assert table.verdict == "One seed tells nothing about who is better; play more."
-    assert np.isnan(table.standings[0].value.half)
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_one_or_two_seeds_give_no_verdict(tmp_path: Path, seeds: int) -> None:
+    table = only(compare(results(tmp_path, seeds=seeds, good=0.7, bad=0.3)))
+    assert table.verdict == "Fewer than 3 common seeds do not tell who is better; play more."
+    assert np.isnan([row.p for row in table.standings]).all()
+    assert np.isnan(table.standings[0].lift.low)
 
 
 def test_seeds_that_replay_one_log_are_compared_over_blocks_of_time(tmp_path: Path) -> None:
@@ -97,6 +99,115 @@ def test_seeds_that_replay_one_log_are_compared_over_blocks_of_time(tmp_path: Pa
     rows = Results(tmp_path).rows()
     regret = rows[rows["policy"] == "good"].groupby("seed")["dynamic_regret"].sum().mean()
     assert good.value.mean == pytest.approx(regret)
+
+
+def replays(tmp_path: Path, *, lengths: list[int], **chances: float) -> Results:
+    """Every seed draws other moments of one week, in which nothing happens on the last day but its end."""
+    folder = Results(tmp_path)
+    for seed, length in enumerate(lengths):
+        moments = np.random.default_rng(seed).uniform(0, 144, size=length - 1)
+        times, best = np.append(np.sort(moments), 168.0), np.ones(length)
+        for number, (name, chance) in enumerate(chances.items()):
+            hits = (np.random.default_rng([number, seed]).random(length) < chance).astype(float)
+            summary = SUMMARY | {"world_digest": str(seed), "one_log": True}
+            folder.write(Job(name, "week", seed), columns(hits, best, time=times), summary)
+    return folder
+
+
+@pytest.mark.parametrize("measure", ["regret", "reward"])
+def test_seeds_that_draw_from_one_log_are_compared_over_blocks_of_calendar_time(
+    tmp_path: Path, measure: Measure
+) -> None:
+    table = only(compare(replays(tmp_path, lengths=[300, 350, 200], good=0.7, bad=0.3), measure=measure))
+    assert table.units == "19 blocks of time of one log"  # of twenty; the last but one is empty
+    rows = Results(tmp_path).rows()
+    runs = rows[rows["policy"] == "good"].groupby("seed")[measure]
+    expected = runs.mean().mean() if measure == "reward" else runs.sum().mean()
+    good = table.standings[0]
+    assert good.value.mean == pytest.approx(expected)
+    assert table.verdict.startswith("good wins against bad (")
+
+
+def test_what_one_week_happened_to_favour_is_no_win_however_many_seeds_draw_from_it(tmp_path: Path) -> None:
+    times = np.arange(2000.0)
+    quirks = np.where(
+        times // 100 % 2 == 0, 0.2, -0.15
+    )  # of twenty stretches of time, the same for every seed
+    verdicts = {}
+    for one_log in (False, True):
+        folder = Results(tmp_path / str(one_log))
+        for seed in range(8):
+            seen = np.sort(np.random.default_rng(seed).permutation(2000)[:400])
+            for name, regrets in (("one", np.full(400, 0.5)), ("two", 0.5 + quirks[seen])):
+                rows = columns(1 - regrets, np.ones(400), time=times[seen])
+                summary = SUMMARY | {"world_digest": str(seed), "one_log": one_log}
+                folder.write(Job(name, "week", seed), rows, summary)
+        verdicts[one_log] = only(compare(folder)).verdict
+    assert verdicts[False].startswith("one wins against two")
+    assert verdicts[True].startswith("one ties with two")
+
+
+def test_one_run_of_one_log_is_enough_for_a_verdict(tmp_path: Path) -> None:
+    table = only(compare(replays(tmp_path, lengths=[300], good=0.7, bad=0.3)))
+    assert table.verdict.startswith("good wins against bad (")
+
+
+def test_a_log_of_few_steps_has_few_blocks(tmp_path: Path) -> None:
+    folder = Results(tmp_path)
+    for seed in range(3):
+        folder.write(Job("p", "world", seed), columns(np.zeros(7), np.ones(7)), SUMMARY)
+    table = only(compare(folder, measure="regret"))
+    assert table.units == "7 blocks of time of one log"
+    assert table.standings[0].value.mean == pytest.approx(7)
+
+
+def test_draws_from_one_log_are_paired_by_seed(tmp_path: Path) -> None:
+    folder = replays(tmp_path, lengths=[300, 100, 100], good=0.7, slow=0.7)
+    for seed in range(1, 3):
+        folder.path(Job("slow", "week", seed)).unlink()
+    rows = folder.rows()
+    regrets = rows[rows["seed"] == 0].groupby("policy")["regret"].sum()
+    slow = next(
+        row
+        for row in only(compare(folder, reference="good", measure="regret")).standings
+        if row.policy == "slow"
+    )
+    assert slow.behind.mean == pytest.approx(regrets["slow"] - regrets["good"])
+
+
+def test_easy_seeds_make_nobody_the_best(tmp_path: Path) -> None:
+    folder = Results(tmp_path)
+    for seed in range(6):
+        hard = 0.2 if seed < 3 else 0.8
+        for name, more in (("steady", 0.0), ("lucky", 0.05), ("bad", 0.4)):
+            if name == "lucky" and seed >= 3:
+                continue
+            rewards = 1 - np.full(50, hard * (1 + more)) - 0.01 * seed
+            folder.write(
+                Job(name, "world", seed), columns(rewards, np.ones(50)), SUMMARY | {"world_digest": str(seed)}
+            )
+    table = only(compare(folder))
+    values = {row.policy: row.value.mean for row in table.standings}
+    assert values["lucky"] < values["steady"]
+    assert [row.policy for row in table.standings] == ["steady", "lucky", "bad"]
+    assert (table.reference, table.baseline) == ("steady", "bad")
+
+
+def test_who_wins_on_few_seeds_is_listed_first_and_is_not_the_reference(tmp_path: Path) -> None:
+    folder = results(tmp_path, good=0.7, slow=0.8, bad=0.3)
+    for seed in range(3, 6):
+        folder.path(Job("slow", "world", seed)).unlink()
+    table = only(compare(folder))
+    assert [row.policy for row in table.standings] == ["slow", "good", "bad"]
+    assert table.reference == "good"
+
+
+def test_policies_without_a_common_seed_are_not_compared(tmp_path: Path) -> None:
+    folder = results(tmp_path, good=0.7, bad=0.3, late=0.5)
+    for seed in range(6):
+        folder.path(Job("late" if seed < 4 else "good", "world", seed)).unlink()
+    late = {row.policy: row for row in only(compare(folder, reference="good")).standings}["late"]
+    assert np.isnan([*late.behind, late.p]).all()
 
 
 def test_policies_with_fewer_seeds_are_compared_on_those(tmp_path: Path) -> None:
@@ -114,6 +225,53 @@ def test_a_rival_with_one_common_seed_is_neither_beaten_nor_tied(tmp_path: Path)
         folder.path(Job("slow", "world", seed)).unlink()
     verdict = only(compare(folder, reference="good")).verdict
     assert verdict.startswith("good wins against bad; it shares too few seeds to tell with slow (")
+
+
+def test_a_reference_that_did_not_play_here_is_told_and_buys_no_smaller_correction(tmp_path: Path) -> None:
+    folder = results(tmp_path, a=0.6, b=0.58, c=0.5)
+    best = np.ones(400)
+    folder.write(Job("x, tuned", "elsewhere", 0), columns(best, best), SUMMARY)
+    asked, unasked = (compare(folder, reference=name)[-1] for name in ("x, tuned", None))
+    assert asked.environment == "world"
+    assert (
+        asked.verdict
+        == f"“x, tuned” did not play here; compared with {asked.reference} instead. {unasked.verdict}"
+    )
+    np.testing.assert_array_equal([row.p for row in asked.standings], [row.p for row in unasked.standings])
+
+
+def test_names_with_commas_are_quoted(tmp_path: Path) -> None:
+    folder = results(tmp_path, **{"C3, tuned": 0.8, "LinUCB, tuned": 0.5, "uniform": 0.3, "twin": 0.8})
+    verdict = only(compare(folder, reference="C3, tuned")).verdict
+    assert verdict.startswith("“C3, tuned” wins against “LinUCB, tuned” and “uniform”; it ties with twin (")
+
+
+def test_a_measure_that_nobody_knows_is_refused(tmp_path: Path) -> None:
+    folder = Results(tmp_path)
+    unknown = columns(np.zeros(10), np.ones(10), dynamic_regret=np.full(10, np.nan))
+    folder.write(Job("p", "replay", 0), unknown, SUMMARY)
+    with pytest.raises(ValueError, match="dynamic regret in replay is unknown"):
+        compare(folder, measure="dynamic_regret")
+
+
+@pytest.mark.parametrize("name", ["world_digest", "tried"])
+def test_runs_of_another_version_are_refused(tmp_path: Path, name: str) -> None:
+    folder = results(tmp_path, good=0.7, bad=0.3)
+    old = {key: value for key, value in SUMMARY.items() if key != name}
+    folder.write(Job("old", "world", 4), columns(np.zeros(9), np.ones(9)), old)
+    with pytest.raises(ResultError, match=f"run of old in world, seed 4, does not tell its {name}"):
+        compare(folder)
+
+
+@pytest.mark.parametrize(
+    ("told", "settings"), [({"settings": 18}, 18), ({"settings": ["other"] * 17}, 18), ({}, 3)]
+)
+def test_how_many_settings_there_were_is_told_or_counted(
+    tmp_path: Path, told: dict[str, Any], settings: int
+) -> None:
+    folder = Results(tmp_path)
+    folder.write(Job("p", "world", 0), columns(np.zeros(9), np.ones(9)), SUMMARY | {"tried": 3} | told)
+    assert only(compare(folder)).standings[0].settings == settings
 
 
 def test_runs_that_met_different_worlds_are_not_compared(tmp_path: Path) -> None:

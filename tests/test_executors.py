@@ -1,14 +1,16 @@
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import cloudpickle
 import numpy as np
 import pytest
 
-from tercet.executors import Executor, Processes, Ray, Serial
+from tercet.executors import Crash, Executor, Processes, Ray, Serial
 
 EXECUTORS = [Serial(), Processes(2), pytest.param(Ray(jobs=2), marks=pytest.mark.slow)]
 
@@ -30,6 +32,12 @@ def sums(seed: int) -> bytes:
 
 def fail(_task: int) -> None:
     raise ValueError("on purpose")
+
+
+def crash_at_three(task: int) -> int:
+    if task == 3:
+        os._exit(9)
+    return task
 
 
 def identify(_task: int) -> int:
@@ -92,11 +100,58 @@ def test_processes_work_side_by_side_and_leave_with_the_caller() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("cluster")
+def test_a_task_whose_ray_worker_dies_is_named_and_stops_no_other() -> None:
+    results = list(Ray(jobs=2).map(crash_at_three, range(5)))
+    (crash,) = [result for result in results if isinstance(result, Crash)]
+    assert crash.task == 3
+    assert len(results) == 5
+
+
+@pytest.mark.slow
 def test_a_local_ray_ends_with_its_results() -> None:
     ray = pytest.importorskip("ray", reason="ray is not installed: pip install 'tercet[ray]'")
     ray.shutdown()
     assert dict(Ray(jobs=2).map(square, [3])) == {3: 9}
     assert not ray.is_initialized()
+
+
+def test_a_task_whose_process_dies_is_named_and_stops_no_other() -> None:
+    results = list(Processes(2).map(crash_at_three, range(12)))
+    (crash,) = [result for result in results if isinstance(result, Crash)]
+    assert crash.task == 3
+    assert sorted(result for result in results if result is not crash) == [0, 1, 2, *range(4, 12)]
+
+
+ORPHANS = """
+import os, sys, time
+from tercet.executors import Processes
+from tests.test_executors import identify
+pids = set()
+for pid in Processes(2).map(identify, range(100)):
+    pids.add(pid)
+    if len(pids) == 2:
+        print(*pids, flush=True)
+        time.sleep(60)
+"""
+
+
+def test_processes_do_not_outlive_a_parent_that_was_killed() -> None:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parent.parent)}
+    parent = subprocess.Popen(
+        [sys.executable, "-c", ORPHANS], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert parent.stdout is not None
+    pids = [int(pid) for pid in parent.stdout.readline().split()]
+    assert len(pids) == 2
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(200):
+        if not any(_alive(pid) for pid in pids):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"{pids} live on")
 
 
 def test_no_processes_are_refused() -> None:

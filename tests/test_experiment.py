@@ -138,11 +138,36 @@ def test_results_of_other_options_are_not_mixed_in(tmp_path: Path) -> None:
 
 def test_a_run_that_fails_stops_no_other_and_is_tried_again(tmp_path: Path) -> None:
     broken = replace(EXPERIMENT, policies={"broken": Broken(), "uniform": Uniform()})
-    with pytest.raises(ExperimentError, match=r"4 run.*broken in signs, seed 0: ZeroDivisionError: third"):
+    message = r"4 run.*\nbroken in signs, seed 0 and 3 more: ZeroDivisionError: third decision\n.*errors"
+    with pytest.raises(ExperimentError, match=message):
         run(broken, tmp_path, executor=Serial())
     assert set(Results(tmp_path).summaries()["policy"]) == {"uniform"}
+    texts = [path.read_text() for path in (tmp_path / "errors").iterdir()]
+    assert len(texts) == 4
+    assert all("in choose" in text for text in texts)
     short = replace(broken, policies={"broken": Broken()}, steps=2)
     assert len(run(short, tmp_path, executor=Serial()).rows()) == 4 * 40 + 4 * 2
+    assert not list((tmp_path / "errors").iterdir())
+
+
+@dataclass(kw_only=True)
+class Leaver(Broken):
+    """A policy that ends the program, as a crashing library does, or asks it to end."""
+
+    politely: bool = True
+
+    def choose(self, context: Any, arms: Any, rng: np.random.Generator, **more: Any) -> Choice:
+        sys.exit("bye") if self.politely else os._exit(7)
+
+
+def test_a_run_that_ends_the_program_stops_no_other(tmp_path: Path) -> None:
+    policies = {"polite": Leaver(), "rude": Leaver(politely=False), "uniform": Uniform()}
+    experiment = replace(EXPERIMENT, policies=policies, environments={"signs": Signs()})
+    with pytest.raises(ExperimentError) as caught:
+        run(experiment, tmp_path, executor=Processes(2))
+    assert "SystemExit: bye" in str(caught.value)
+    assert "rude in signs, seed 0 and 1 more: the run crashed" in str(caught.value)
+    assert Results(tmp_path).summaries()["policy"].tolist() == ["uniform", "uniform"]
 
 
 def test_a_corrupt_result_stops_the_run_before_it_starts(tmp_path: Path) -> None:
@@ -191,8 +216,11 @@ def test_a_killed_run_goes_on_without_a_lost_or_doubled_row(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seeds": 0}, "seeds must be at least 1"),
-        ({"steps": 0}, "steps must be at least 1"),
+        ({"seeds": 0}, "seeds must be a whole number, at least 1"),
+        ({"steps": 0}, "steps must be a whole number, at least 1"),
+        ({"policies": {"": Uniform()}}, "must have a name"),
+        ({"policies": {"two\nlines": Uniform()}}, "must have a name"),
+        ({"environments": {"x": Signs}}, "must be a scenario"),
         ({"policies": {}}, "at least one policy"),
         ({"environments": {}}, "at least one policy"),
         ({"policies": {"x": 3}}, "must be a policy"),
@@ -203,3 +231,9 @@ def test_a_killed_run_goes_on_without_a_lost_or_doubled_row(tmp_path: Path) -> N
 def test_bad_experiments_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         replace(EXPERIMENT, **changes)
+
+
+def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
+    experiment = replace(EXPERIMENT, seeds=np.int64(1).item(), policies={"uniform": Uniform()})
+    assert experiment.seeds == 1
+    assert len(run(experiment, tmp_path, executor=Serial()).rows()) == 80

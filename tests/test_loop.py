@@ -56,6 +56,7 @@ class Ladder:
 
     rounds_: int = 2
     streaming: bool = False
+    one_log: bool = False
 
     def history(self, rng: np.random.Generator) -> Feedback:
         return Feedback(contexts=np.zeros((4, 1)), arms=np.eye(3)[[0, 1, 2, 0]], rewards=np.zeros(4))
@@ -204,6 +205,45 @@ def test_predictions_are_of_the_chosen_arm_and_made_before_its_outcome() -> None
     trace = play(ArmThompson(prior=(1.0, 1.0)), shop, np.random.default_rng(3))
     assert (trace.columns["predicted"] > 0).all()
     assert np.isnan(play(Uniform(), shop, np.random.default_rng(3)).columns["predicted"]).all()
+
+
+@dataclass
+class Vandal(Spy):
+    """Change whatever comes in."""
+
+    def choose(self, context: Any, arms: Any, rng: np.random.Generator, **more: Any) -> Choice:
+        arms *= 0.5
+        return super().choose(context, arms, rng, **more)
+
+
+def test_a_policy_can_not_change_the_world() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        play(Vandal(arm=0), Ladder(), np.random.default_rng(0))
+
+
+@dataclass
+class Liar(Spy):
+    """Return a choice that can not be."""
+
+    odds: tuple[float, ...] = ()
+
+    def choose(self, context: Any, arms: Any, rng: np.random.Generator, **more: Any) -> Choice:
+        return Choice(arm=self.arm, propensities=np.array(self.odds))
+
+
+@pytest.mark.parametrize(
+    ("arm", "odds"),
+    [
+        (-1, (0.5, 0.5, 0.0)),
+        (3, (1.0, 0.0, 0.0)),
+        (0, (0.0, 1.0, 0.0)),
+        (0, (1.0, 0.0)),
+        (0, (0.9, 0.0, 0.0)),
+    ],
+)
+def test_a_choice_that_can_not_be_is_refused(arm: int, odds: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="Liar must choose one of 3 arms"):
+        play(Liar(arm=arm, odds=odds), Ladder(), np.random.default_rng(0))
 
 
 def test_an_environment_without_rounds_is_refused() -> None:

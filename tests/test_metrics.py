@@ -1,6 +1,10 @@
+from random import Random
+
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, log_loss
 
 from tercet import metrics
@@ -55,6 +59,21 @@ def test_honest_predictions_are_calibrated_and_exaggerated_ones_are_not() -> Non
     assert metrics.calibration_error(rewards, bold) == pytest.approx(0.15, abs=0.02)  # E|c - .5|
 
 
+def test_a_constant_prediction_of_the_frequency_is_calibrated_in_any_order() -> None:
+    rewards = np.repeat([0.0, 1.0], [60, 40])
+    assert metrics.calibration_error(rewards, np.full(100, 0.4)) == pytest.approx(0)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0.0, 1.0]), st.sampled_from([-1, 0, 0.2, 0.5, 2])), min_size=1),
+    st.randoms(),
+)
+def test_calibration_does_not_depend_on_the_order(pairs: list[tuple[float, float]], random: Random) -> None:
+    shuffled = random.sample(pairs, len(pairs))
+    one, two = (metrics.calibration_error(*np.array(rows).T) for rows in (pairs, shuffled))
+    assert one == pytest.approx(two)
+
+
 def test_recovery_is_when_half_of_the_jump_is_gone() -> None:
     steps = np.arange(1000)
     since = steps % 500
@@ -66,3 +85,19 @@ def test_recovery_is_when_half_of_the_jump_is_gone() -> None:
     assert metrics.recovery_steps([slow], [changed]) == np.inf
     assert np.isnan(metrics.recovery_steps([np.full(1000, 0.1)], [changed]))
     assert np.isnan(metrics.recovery_steps([regret], [np.zeros(1000, dtype=bool)]))
+
+
+def test_a_change_shortly_before_the_end_does_not_hide_the_others() -> None:
+    steps = np.arange(1500)
+    regret = 0.1 + np.where(steps >= 500, 0.8 * 0.5 ** (steps % 500 / 60), 0.0)
+    changed = steps % 500 == 0
+    for left in (1, 20, 30, 400):
+        end = 1000 + left
+        assert metrics.recovery_steps([regret[:end]], [changed[:end]]) == pytest.approx(60, abs=1)
+    short, long = slice(0, 510), slice(0, 900)  # of two runs with one change each
+    both = [regret[short], regret[long]], [changed[short], changed[long]]
+    assert metrics.recovery_steps(*both) == pytest.approx(60, abs=1)
+
+
+def test_recovery_is_unknown_where_the_regret_is() -> None:
+    assert np.isnan(metrics.recovery_steps([np.full(1000, np.nan)], [np.arange(1000) % 500 == 0]))

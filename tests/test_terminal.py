@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -7,14 +8,18 @@ from rich.table import Table as RichTable
 from tercet import terminal
 from tercet.comparison import compare
 from tercet.results import Job
-from tests.test_comparison import only, results
+from tests.test_comparison import SUMMARY, columns, only, results
 
 
-def text(table: RichTable) -> str:
-    console = Console(width=150)
+def text(table: RichTable, width: int = 150) -> str:
+    console = Console(width=width)
     with console.capture() as capture:
         console.print(table)
     return capture.get()
+
+
+def figures(shown: str) -> list[str]:
+    return [word for word in shown.split() if any(letter.isdigit() for letter in word)]
 
 
 def test_the_time_left_follows_what_the_same_policies_took() -> None:
@@ -43,6 +48,26 @@ def test_standings_name_everybody_and_mark_what_is_significant(tmp_path: Path) -
         assert word in shown
     for row in table.standings:
         assert row.policy in shown
+
+
+def test_eighty_columns_hold_every_figure_and_every_word_of_a_name(tmp_path: Path) -> None:
+    names = {"restless, simplified, tuned": 0.5, "LightGBM, greedy, not updated": 0.7, "oracle": 0.9}
+    table = only(compare(results(tmp_path, **names), measure="reward"))
+    for draw in (terminal.standings, terminal.quality, terminal.costs):
+        wide, narrow = (text(draw(table), width) for width in (150, 80))
+        assert max(map(len, narrow.splitlines())) <= 80
+        assert figures(narrow) == figures(wide)
+        assert sorted("".join(narrow.split())) == sorted("".join(wide.split()))
+
+
+def test_tuning_tells_how_many_settings_were_tried_of_how_many_and_the_budget(tmp_path: Path) -> None:
+    folder = results(tmp_path, plain=0.5)
+    rows, summary = (
+        columns(np.zeros(400), np.ones(400)),
+        SUMMARY | {"budget_seconds": 20.0, "tried": 3, "settings": 18},
+    )
+    folder.write(Job("tuned", "world", 0), rows, summary | {"world_digest": "0"})
+    assert "3 of 18, 20 s" in text(terminal.costs(only(compare(folder))))
 
 
 def test_names_may_hold_brackets_and_oracles_are_marked(tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
 from dataclasses import dataclass, field
+from time import sleep
 from typing import Any
 
 import numpy as np
 import pytest
 
 from tercet import Choice, Feedback
+from tercet.environments.drift import Drift
 from tercet.policies.linear import LinUCB
 from tercet.policies.simple import Uniform
 from tercet.tuning import Offers, Tuning, replay, split, tune
-from tests.worlds import ARMS, Signs, chances
+from tests.worlds import ARMS, Signs
 
 HISTORY = Signs(logged=600).history(np.random.default_rng(0))
 
@@ -45,38 +47,47 @@ class Sign:
         raise NotImplementedError
 
 
+def value(policy: Any, log: Feedback) -> float:
+    offers, rng = Offers.of(log, np.random.default_rng(2)), np.random.default_rng(3)
+    weights = np.array([replay(policy, log, offers, row, rng) for row in range(len(log))])
+    return float(weights @ log.rewards / weights.sum())
+
+
 def test_the_replay_estimates_what_a_policy_earns() -> None:
     log = Signs(logged=6000).history(np.random.default_rng(1))
-    offers = Offers.of(log, np.random.default_rng(2))
     for policy, expected in ((Sign(), 0.9), (Sign(wrong=True), 0.1), (Uniform(), 0.5)):
-        value = replay(policy, log, offers, np.random.default_rng(3))
         # A third of 6,000 rows: five standard errors are .056.
-        assert value == pytest.approx(expected, abs=5 * 0.5 / np.sqrt(2000))
+        assert value(policy, log) == pytest.approx(expected, abs=5 * 0.5 / np.sqrt(2000))
 
 
-def test_the_replay_undoes_a_log_that_knew_better() -> None:
-    """A log that shows the good arm most of the time makes every arm look good: its propensities say so."""
-    rng, n = np.random.default_rng(0), 8000
-    contexts = rng.uniform(-1, 1, size=(n, 2))
-    best = 1 + (contexts[:, 0] <= 0)
-    informed = rng.random(n) < 0.7
-    arms = np.where(informed, best, rng.integers(3, size=n))
-    means = chances(contexts)[np.arange(n), arms]
-    log = Feedback(
-        contexts=contexts, arms=ARMS[arms], rewards=(rng.random(n) < means).astype(float),
-        propensities=np.where(arms == best, 0.8, 0.1),
+def informed_log(n: int, catalogue: np.ndarray) -> Feedback:
+    """A log that shows what suits the sign of a visitor's feature four times as often as what does not."""
+    rng = np.random.default_rng(0)
+    contexts = rng.choice([-1.0, 1.0], size=(n, 1))
+    suits = contexts * catalogue[:, 1] > 0
+    odds = np.where(suits, 4.0, 1.0)
+    odds /= odds.sum(1, keepdims=True)
+    arms = np.array([rng.choice(len(catalogue), p=row) for row in odds])
+    rows = np.arange(n)
+    rewards = (rng.random(n) < np.where(suits[rows, arms], 0.8, 0.2)).astype(float)
+    return Feedback(
+        contexts=contexts, arms=catalogue[arms], rewards=rewards, propensities=odds[rows, arms]
     )  # fmt: skip
-    value = replay(Uniform(), log, Offers.of(log, rng), rng)
-    assert value == pytest.approx(0.5, abs=0.06)  # weights up to 10 on a tenth of the rows
-    assert log.rewards.mean() > 0.7
 
 
-def test_a_policy_learns_only_where_it_would_have_shown_the_logged_arm() -> None:
+@pytest.mark.parametrize("count", [10, 30])
+def test_the_replay_undoes_a_log_that_knew_better(count: int) -> None:
+    """Uniform choice earns .5 there, and the log itself .68."""
+    catalogue = np.column_stack([np.arange(count), np.where(np.arange(count) % 2, 1.0, -1.0)])
+    log = informed_log(4000, catalogue)
+    assert log.rewards.mean() == pytest.approx(0.68, abs=0.04)
+    assert value(Uniform(), log) == pytest.approx(0.5, abs=0.04)  # weights within a factor of 4
+
+
+def test_every_logged_outcome_is_learned_once_and_after_its_decision() -> None:
     policy = Sign()
-    replay(policy, HISTORY, Offers.of(HISTORY, np.random.default_rng(0)), np.random.default_rng(0))
-    shown = Feedback.concat(policy.learned)
-    np.testing.assert_array_equal(shown.arms.argmax(1), 1 + (shown.contexts[:, 0] <= 0))
-    assert 100 < len(shown) < 300
+    value(policy, HISTORY)
+    np.testing.assert_array_equal(Feedback.concat(policy.learned).contexts, HISTORY.contexts)
 
 
 def test_the_better_setting_is_chosen_and_nothing_is_fitted_twice() -> None:
@@ -84,7 +95,15 @@ def test_the_better_setting_is_chosen_and_nothing_is_fitted_twice() -> None:
     tuned = tune(settings, HISTORY, np.random.default_rng(0), Tuning())
     assert tuned.policy is settings[1]
     assert tuned.values[1] > 0.7 > 0.3 > tuned.values[0]
+    assert (tuned.tried, tuned.rows) == (2, 240)
     assert all(not setting.learned for setting in settings)
+
+
+def test_how_fast_to_forget_is_told_from_the_history() -> None:
+    world = Drift(kind="abrupt", logged=3000, steps=1, interval=300)
+    history = world.draw(np.random.default_rng(0)).history(np.random.default_rng(1))
+    settings = [LinUCB(width=0.3), LinUCB(width=0.3, discount=0.99)]
+    assert tune(settings, history, np.random.default_rng(0), Tuning()).policy is settings[1]
 
 
 def test_equal_rngs_choose_equally_and_equal_settings_are_worth_the_same() -> None:
@@ -99,7 +118,24 @@ def test_without_time_or_history_the_first_setting_stays() -> None:
     for history, options in ((HISTORY, Tuning(seconds=1e-9)), (HISTORY[:0], Tuning())):
         tuned = tune(settings, history, np.random.default_rng(0), options)
         assert tuned.policy is settings[0]
-        assert tuned.values == ()
+        assert (tuned.tried, tuned.rows) == (0, 0)
+
+
+@dataclass(kw_only=True)
+class Slow(Sign):
+    """The right way, slowly."""
+
+    def choose(self, context: Any, arms: Any, rng: np.random.Generator, **more: Any) -> Choice:
+        sleep(0.02)
+        return super().choose(context, arms, rng, **more)
+
+
+def test_a_slow_setting_keeps_no_other_from_being_tried() -> None:
+    settings = (Slow(), Sign(wrong=True), Sign())
+    tuned = tune(settings, HISTORY, np.random.default_rng(0), Tuning(seconds=1.0))
+    assert tuned.policy is settings[2]
+    assert np.isnan(tuned.values[0])
+    assert tuned.tried == 2
 
 
 def test_the_newest_rows_are_replayed_whatever_their_order() -> None:
@@ -121,7 +157,8 @@ def test_of_many_arms_those_logged_nearby_are_on_offer() -> None:
         assert arms[offers.logged[row]] == log.arms[row, 0]
         assert len(set(arms)) == len(arms) == 5  # as many as the propensities say, no arm twice
         assert np.abs(pick - row).max() <= 100
-    np.testing.assert_allclose(offers.chances, 0.2)
+    assert len(set(offers.logged.tolist())) == 5  # the logged arm may be anywhere
+    np.testing.assert_allclose(offers.chances, offers.chances[0])
 
 
 def test_bad_budgets_are_refused() -> None:

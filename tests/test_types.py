@@ -165,3 +165,14 @@ def test_stable_ids_are_the_same_everywhere() -> None:
     with pytest.raises(ValueError, match="floats"):
         stable_ids([1.0, 2.0])
     assert len(np.unique(stable_ids(str(i) for i in range(10_000)))) == 10_000
+
+
+def test_columns_can_not_be_changed_from_outside() -> None:
+    feedback = Feedback.one(context=[1.0], arm=[2.0], reward=0.5)
+    with pytest.raises(ValueError, match="read-only"):
+        feedback.contexts[0, 0] = 9.0
+
+
+def test_integers_have_the_same_ids_whatever_the_type_of_their_column() -> None:
+    np.testing.assert_array_equal(stable_ids(np.array([5, 6], dtype=object)), [5, 6])
+    np.testing.assert_array_equal(stable_ids(np.array([5, 6], dtype=np.uint8)), [5, 6])

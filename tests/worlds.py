@@ -26,6 +26,7 @@ class Signs:
     logged: int = 200
     rounds_: int = 60
     streaming: bool = False
+    one_log: bool = False
 
     def draw(self, rng: np.random.Generator) -> "Signs":
         return self

@@ -130,9 +130,15 @@ def run(
         results = Results(folder)
         todo = experiment.unfinished(value, results)
         console = _console()
-        _play(console, value, results, todo, _executor(on, jobs, address))
+        try:
+            _play(console, value, results, todo, _executor(on, jobs, address))
+        except experiment.ExperimentError:
+            if list(folder.glob("runs/*.parquet")):
+                _print_tables(console, results)
+            raise
         _print_tables(console, results)
-    console.print(f"\nThe results are in [bold]{folder}[/bold]; `tercet compare {folder}` shows them again.")
+    text = f"\nThe results are in {folder}; `tercet compare {folder}` shows them again."
+    console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -195,9 +201,10 @@ def _play(
 
     total = len(value.jobs())
     clock = Clock(workers=executor.workers, left=list(todo))
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    left = TextColumn("{task.fields[left]}")
-    with Progress(*columns, left, console=console, transient=True) as progress:
+    job = TextColumn("{task.description}", markup=False)
+    left = TextColumn("{task.fields[left]}", markup=False)
+    columns = job, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), left
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("playing", total=total, completed=total - len(todo), left="")
 
         def advance(done: "Done") -> None:
@@ -205,8 +212,10 @@ def _play(
             seconds = clock.remaining()
             text = "" if seconds is None else f"about {duration(seconds)} left"
             progress.update(task, advance=1, description=str(done.job), left=text)
-            if done.error is not None:
-                progress.console.print(f"[red]{done.job} failed[/red]")
+            if done.error is not None or not console.is_terminal:  # a file has no bar that moves
+                state = f"took {duration(done.seconds)}" if done.error is None else "failed"
+                line = f"{total - len(clock.left)} of {total}: {done.job} {state}; {text}"
+                progress.console.print(line, markup=False, highlight=False)
 
         experiment.run(
             value,
@@ -231,7 +240,7 @@ def _print_tables(
     tables = comparison.compare(results, measure=measure, reference=to, baseline=lift_over)
     for table in tables:
         console.print(terminal.standings(table))
-        console.print(table.verdict, "\n", highlight=False)
+        console.print(table.verdict, "\n", markup=False, highlight=False)
         if everything:
             console.print(terminal.quality(table), "\n")
         console.print(terminal.costs(table), "\n")

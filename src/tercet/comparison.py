@@ -1,5 +1,6 @@
 """Who wins and who ties: a table of standings for each environment of a result folder."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, Self
@@ -7,21 +8,26 @@ from typing import TYPE_CHECKING, Literal, Self
 import numpy as np
 
 from tercet import metrics
-from tercet.checks import Vector
+from tercet.checks import Array, Vector
 from tercet.results import ResultError, Results
-from tercet.statistics import Interval, Lift, holm, interval, lift, p_value
+from tercet.statistics import FEWEST, Interval, Lift, holm, interval, lift, p_value
+from tercet.types import Ids
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Measure = Literal["regret", "dynamic_regret", "reward"]
 SIGNIFICANT = 0.05
-BLOCKS = 20  # of time, where all seeds replay one log
+BLOCKS = 20  # of time, where all seeds replay one log; those in which nothing happened do not count
+NEEDED = ["world_digest", "oracle", "fit_seconds", "budget_seconds", "tried"]  # in every run's summary
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Standing:
-    """A policy in an environment; `behind` and `p` are against the reference, `lift` is over the baseline."""
+    """A policy in an environment; `behind` and `p` are against the reference, `lift` is over the baseline.
+
+    `behind` is positive where the reference is better, whatever the measure.
+    """
 
     policy: str
     value: Interval
@@ -35,6 +41,7 @@ class Standing:
     fit_seconds: float
     budget_seconds: float
     tried: float  # settings, on average over seeds
+    settings: float  # that there were to try
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -60,11 +67,11 @@ def compare(
     """Return a table for each environment.
 
     Without a `measure` it is the expected (dynamic) regret where the environment knows it and luck plays
-    a part, else the realised regret. Without a `reference` it is the best policy, and the p-values are
-    corrected for all pairs, because any of them could have been the best. Lifts are over `baseline`, by
-    default the runner-up.
+    a part, else the realised regret. Without a `reference` it is the best policy of those that have played
+    everything, and the p-values are corrected for all pairs, because any of them could have been the best.
+    Lifts are over `baseline`, by default the runner-up.
     """
-    rows, summaries = results.rows(), results.summaries()
+    rows, summaries = results.rows(), _checked(results.summaries())
     known = list(dict.fromkeys(summaries["policy"]))
     for name in (reference, baseline):
         if name is not None and name not in known:
@@ -72,9 +79,8 @@ def compare(
     tables = []
     for environment, part in rows.groupby("environment", sort=False):
         runs = summaries[summaries["environment"] == environment]
-        tables.append(
-            _Arena.of(part, runs, measure or _measure(part)).table(str(environment), reference, baseline)
-        )
+        arena = _Arena.of(part, runs, _measure(str(environment), part, measure))
+        tables.append(arena.table(str(environment), reference, baseline))
     return tables
 
 
@@ -105,6 +111,7 @@ def frame(tables: list[Table]) -> "pd.DataFrame":
                 "fit_seconds": row.fit_seconds,
                 "budget_seconds": row.budget_seconds,
                 "tried": row.tried,
+                "settings": row.settings,
             }
             for table in tables
             for row in table.standings
@@ -120,7 +127,7 @@ class _Arena:
     rows: "pd.DataFrame"
     runs: "pd.DataFrame"
     one_log: bool
-    values: "pd.DataFrame"  # of the measure: units x policies
+    values: "pd.DataFrame"  # of the measure: see _totals
     rewards: "pd.DataFrame"
     ranking: list[str]  # best first
     oracles: set[str]
@@ -128,63 +135,75 @@ class _Arena:
     @classmethod
     def of(cls, rows: "pd.DataFrame", runs: "pd.DataFrame", measure: Measure) -> Self:
         one_log = _one_log(runs)
-        values = _units(rows, measure, one_log=one_log)
-        losses = values.mean() * (-1 if measure == "reward" else 1)
+        rows = rows.assign(block=_blocks(rows["time"].to_numpy()) if one_log else 0)
+        values = _totals(rows, measure)
         return cls(
             measure=measure,
             rows=rows,
             runs=runs,
             one_log=one_log,
             values=values,
-            rewards=_units(rows, "reward", one_log=one_log),
-            ranking=[str(name) for name in losses.sort_values(kind="stable").index],
+            rewards=_totals(rows, "reward"),
+            ranking=_ranking(-values if measure == "reward" else values),
             oracles=set(runs.loc[runs["oracle"], "policy"]),
         )
 
+    @property
+    def unit(self) -> str:
+        return "blocks of time" if self.one_log else "seeds"
+
     def table(self, environment: str, reference: str | None, baseline: str | None) -> Table:
         rivals = [name for name in self.ranking if name not in self.oracles] or self.ranking
-        chosen = reference if reference in self.ranking else rivals[0]
+        played = self.values[rivals].count()
+        # Only who has played everything can be the best of all.
+        complete = [name for name in rivals if played[name] == played.max()]
+        named = reference in self.ranking
+        chosen = reference if reference is not None and named else complete[0]
         others = [name for name in rivals if name != chosen]
-        base = baseline if baseline in self.ranking else (others or [chosen])[0]
-        pairs = [(chosen, name) for name in others] if reference else list(combinations(rivals, 2))
-        p_values = self._p_values(pairs)
+        runners_up = [name for name in complete if name != chosen] or others or [chosen]
+        base = baseline if baseline is not None and baseline in self.ranking else runners_up[0]
+        p_values = self._p_values([(chosen, name) for name in others] if named else combinations(rivals, 2))
         standings = [
             self._standing(name, chosen, base, p_values.get(frozenset((chosen, name)), float("nan")))
             for name in self.ranking
         ]
+        absent = f"{_names([str(reference)])} did not play here; compared with {_names([chosen])} instead. "
+        blocks = self.values.index.get_level_values("block").nunique()
         return Table(
             environment=environment,
             measure=self.measure,
             reference=chosen,
             baseline=base,
-            units=f"{BLOCKS} blocks of time of one log" if self.one_log else "seeds",
+            units=f"{blocks} {self.unit} of one log" if self.one_log else self.unit,
             standings=standings,
-            verdict=_verdict(standings, chosen, self.measure),
+            verdict=("" if reference is None or named else absent) + _verdict(standings, chosen, self.unit),
         )
 
-    def _p_values(self, pairs: list[tuple[str, str]]) -> dict[frozenset[str], float]:
+    def _p_values(self, pairs: Iterable[tuple[str, str]]) -> dict[frozenset[str], float]:
+        pairs = list(pairs)
         raw = np.array([p_value(self._behind(two, one)) for one, two in pairs])
         return {frozenset(pair): float(p) for pair, p in zip(pairs, holm(raw), strict=True)}
 
     def _behind(self, name: str, reference: str) -> Vector:
-        return (self.values[name] - self.values[reference]).dropna().to_numpy()
+        """Return how much worse a policy is, in each unit."""
+        sign = -1 if self.measure == "reward" else 1
+        return sign * self._units(self.values[name] - self.values[reference])
+
+    def _units(self, values: "pd.DataFrame | pd.Series[float]") -> Array:
+        """Return the value of each unit, of the seeds that have one."""
+        return values.dropna().groupby(level="block" if self.one_log else "seed").mean().to_numpy()
 
     def _standing(self, name: str, reference: str, baseline: str, p: float) -> Standing:
         rows, runs = self.rows[self.rows["policy"] == name], self.runs[self.runs["policy"] == name]
-        rewards = (
-            self.rewards[[name, baseline]].dropna()
-            if name != baseline
-            else self.rewards[[name, name]].dropna()
-        )
         traces = [run for _, run in rows.groupby("seed")]
         return Standing(
             policy=name,
-            value=interval(self.values[name].dropna().to_numpy()),
+            value=interval(self._units(self.values[name])),
             seeds=len(runs),
             oracle=name in self.oracles,
             behind=interval(self._behind(name, reference)),
             p=p,
-            lift=lift(rewards.iloc[:, 0].to_numpy(), rewards.iloc[:, 1].to_numpy()),
+            lift=lift(*self._units(self.rewards[[name, baseline]]).T),
             recovery_steps=metrics.recovery_steps(
                 [run["dynamic_regret"].to_numpy() for run in traces],
                 [run["changed"].to_numpy() for run in traces],
@@ -193,25 +212,56 @@ class _Arena:
             fit_seconds=float(runs["fit_seconds"].mean()),
             budget_seconds=float(runs["budget_seconds"].max()),
             tried=float(runs["tried"].mean()),
+            settings=_settings(runs),
         )
 
 
-def _units(rows: "pd.DataFrame", column: str, *, one_log: bool) -> "pd.DataFrame":
-    """Return a row a unit and a column a policy: totals over a run, or means where it is the reward."""
-    how: Literal["mean", "sum"] = "mean" if column == "reward" else "sum"
-    if not one_log:
-        return rows.pivot_table(index="seed", columns="policy", values=column, aggfunc=how)
-    length = rows["step"].max() + 1
-    blocks = rows.assign(block=rows["step"] * BLOCKS // length)
-    per_seed = blocks.groupby(["block", "policy", "seed"])[column].agg(how)
-    # A block counts as if the whole run went as it did, so that the mean over blocks is the total.
-    scale = 1 if how == "mean" else BLOCKS
-    return scale * per_seed.groupby(level=["block", "policy"]).mean().unstack()
+def _totals(rows: "pd.DataFrame", column: str) -> "pd.DataFrame":
+    """Return a row for each block of each seed and a column a policy: totals, or of rewards means a step."""
+    runs = rows.pivot_table(
+        index=["policy", "seed"], columns="block", values=column, aggfunc="sum", fill_value=0
+    )
+    # A block counts as if the whole run went as it did, so that the mean over blocks is the run's.
+    steps = rows.groupby(["policy", "seed"]).size() if column == "reward" else 1
+    long = (runs.shape[1] * runs).div(steps, axis=0).melt(ignore_index=False).reset_index()
+    return long.pivot(index=["block", "seed"], columns="policy", values="value")
 
 
-def _measure(rows: "pd.DataFrame") -> Measure:
-    known = rows["dynamic_regret"].notna().all() and (rows["dynamic_regret"] != rows["regret"]).any()
-    return "dynamic_regret" if known else "regret"
+def _blocks(times: Vector) -> Ids:
+    """Return the number of the stretch, of equally long ones from the first time to the last."""
+    since, span = times - times.min(), np.ptp(times)
+    return np.minimum(since * BLOCKS / (span or 1.0), BLOCKS - 1).astype(np.int64)
+
+
+def _ranking(losses: "pd.DataFrame") -> list[str]:
+    """Return the policies, best first, by paired differences: a mean over easy seeds makes nobody good."""
+    played = losses.count()
+    mark = losses.loc[:, played == played.max()].mean().idxmin()
+    behind = losses.sub(losses[mark], axis=0).mean()
+    return [str(name) for name in behind.sort_values(kind="stable").index]
+
+
+def _checked(summaries: "pd.DataFrame") -> "pd.DataFrame":
+    unknown = summaries.reindex(columns=NEEDED).isna()
+    if unknown.any(axis=None):
+        column = unknown.any().idxmax()
+        run = summaries[unknown[column]].iloc[0]
+        raise ResultError(
+            f"the run of {run['policy']} in {run['environment']}, seed {run['seed']}, does not tell its "
+            f"{column}: another version of tercet wrote it; delete it, and it will be run again"
+        )
+    return summaries
+
+
+def _measure(environment: str, rows: "pd.DataFrame", measure: Measure | None) -> Measure:
+    unknown = rows["dynamic_regret"].isna().any()
+    if measure == "dynamic_regret" and unknown:
+        raise ValueError(
+            f"the dynamic regret in {environment} is unknown, because nobody knows its expected rewards; "
+            "compare regret or reward"
+        )
+    lucky = (rows["dynamic_regret"] != rows["regret"]).any()
+    return measure or ("dynamic_regret" if lucky and not unknown else "regret")
 
 
 def _one_log(runs: "pd.DataFrame") -> bool:
@@ -222,32 +272,43 @@ def _one_log(runs: "pd.DataFrame") -> bool:
             f"the policies of {runs['environment'].iloc[0]}, seed {mixed.idxmax()}, met different worlds: "
             "its data or code changed between runs; delete the older files, and they will be run again"
         )
-    return runs["seed"].nunique() > 1 and runs["world_digest"].nunique() == 1
+    stated = "one_log" in runs and runs["one_log"].eq(True).any()
+    return bool(stated) or (runs["seed"].nunique() > 1 and runs["world_digest"].nunique() == 1)
 
 
-def _verdict(standings: list[Standing], reference: str, measure: Measure) -> str:
+def _settings(runs: "pd.DataFrame") -> float:
+    """Return how many settings there were to choose between: runs tell the number, or list all but one."""
+    told = runs.get("settings", runs["tried"])
+    counts = told.map(lambda value: len(value) + 1 if isinstance(value, list) else value)
+    return float(counts.fillna(runs["tried"]).max())
+
+
+def _verdict(standings: list[Standing], reference: str, unit: str) -> str:
     """Say plainly how the reference stands."""
     rivals = [row for row in standings if not row.oracle and row.policy != reference]
     if not rivals:
-        return f"{reference} played alone."
+        return f"{_names([reference])} played alone."
     tested = [row for row in rivals if not np.isnan(row.p)]
     if not tested:
-        return "One seed tells nothing about who is better; play more."
-    sign = -1 if measure == "reward" else 1
+        return f"Fewer than {FEWEST} common {unit} do not tell who is better; play more."
     clear = [row for row in tested if row.p < SIGNIFICANT]
     outcomes = {
-        "wins against": [row.policy for row in clear if sign * row.behind.mean > 0],
-        "loses to": [row.policy for row in clear if sign * row.behind.mean < 0],
+        "wins against": [row.policy for row in clear if row.behind.mean > 0],
+        "loses to": [row.policy for row in clear if row.behind.mean < 0],
         "ties with": [row.policy for row in tested if row.p >= SIGNIFICANT],
-        "shares too few seeds to tell with": [row.policy for row in rivals if np.isnan(row.p)],
+        f"shares too few {unit} to tell with": [row.policy for row in rivals if np.isnan(row.p)],
     }
     parts = [
         f"{what} {f'all {len(rivals)} others' if len(names) == len(rivals) > 1 else _names(names)}"
         for what, names in outcomes.items()
         if names
     ]
-    return f"{reference} " + "; it ".join(parts) + f" (paired t-tests, Holm-corrected, p < {SIGNIFICANT})."
+    tests = f"(paired t-tests, Holm-corrected, p < {SIGNIFICANT})"
+    return f"{_names([reference])} {'; it '.join(parts)} {tests}."
 
 
 def _names(names: list[str]) -> str:
+    """Join names, quoted where one has a comma of its own."""
+    if any("," in name for name in names):
+        names = [f"“{name}”" for name in names]
     return ", ".join(names[:-1]) + " and " + names[-1] if len(names) > 1 else names[0]

@@ -2,16 +2,27 @@
 
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
+from threading import Thread, current_thread, main_thread
 from typing import Any, Protocol, final, runtime_checkable
 
 # Threads that numerical libraries may take in a job: sums in another order have other last bits, and
 # processes that all want all cores wait for each other.
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
+
+@final
+@dataclass(frozen=True)
+class Crash:
+    """In place of a task's result: its worker ended without a word (out of memory, a segmentation fault)."""
+
+    task: Any
+    reason: str
 
 
 @runtime_checkable
@@ -23,7 +34,7 @@ class Executor(Protocol):
         """How many tasks run at a time, as far as it is known."""
 
     def map(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[Any]:
-        """Yield the function's result for each task."""
+        """Yield the function's result for each task, or a `Crash`."""
 
 
 @final
@@ -60,21 +71,16 @@ class Processes:
 
     def map(self, function: Callable[[Any], Any], tasks: Sequence[Any]) -> Iterator[Any]:
         """Yield results as they are ready; when the caller stops, so do the processes."""
-        others = set(active_children())
-        jobs = min(self.workers, max(len(tasks), 1))
-        # Spawned, not forked: a fork may copy another thread's lock while it is held.
-        pool = ProcessPoolExecutor(jobs, mp_context=get_context("spawn"), initializer=_leave_interrupts)
-        try:
-            with _one_thread_each():
-                futures = [pool.submit(_run, payload) for payload in _payloads(function, tasks)]
-            for future in as_completed(futures):
-                yield future.result()
-        except BaseException:
-            for worker in set(active_children()) - others:
-                worker.terminate()
-            raise
-        finally:
-            pool.shutdown(cancel_futures=True)
+        left = yield from _pooled(function, tasks, self.workers)
+        while left:
+            # A pool does not tell whose worker died. It takes tasks in their order: the first ones left were
+            # under way, and are tried alone.
+            suspects, left = left[: self.workers + 1], left[self.workers + 1 :]
+            for task in suspects:
+                if (yield from _pooled(function, [task], 1)):
+                    yield Crash(task, "its process ended abruptly (out of memory, or a library crashed)")
+            if left:
+                left = yield from _pooled(function, left, self.workers)
 
 
 @final
@@ -97,11 +103,16 @@ class Ray:
         if not running:
             self.start()
         try:
-            remote = ray.remote(_run)
-            waiting = [remote.remote(payload) for payload in _payloads(function, tasks)]
+            remote = ray.remote(max_retries=0)(_run)
+            payloads = _payloads(function, tasks)
+            waiting = {remote.remote(payload): task for payload, task in zip(payloads, tasks, strict=True)}
             while waiting:
-                ready, waiting = ray.wait(waiting)
-                yield ray.get(ready[0])
+                (ready, *_), _ = ray.wait(list(waiting))
+                task = waiting.pop(ready)
+                try:
+                    yield ray.get(ready)
+                except (ray.exceptions.WorkerCrashedError, ray.exceptions.OutOfMemoryError) as error:
+                    yield Crash(task, f"its Ray worker ended abruptly ({type(error).__name__})")
         finally:
             if not running:
                 ray.shutdown()
@@ -109,7 +120,11 @@ class Ray:
     def start(self) -> None:
         """Connect to the cluster, or start a local one; `map` does so by itself where none is running."""
         variables = THREADS | {key: value for key, value in os.environ.items() if key.startswith("TERCET_")}
-        options: dict[str, Any] = {"runtime_env": {"env_vars": variables}, "log_to_driver": False}
+        options: dict[str, Any] = {
+            "runtime_env": {"env_vars": variables},
+            "log_to_driver": False,
+            "logging_level": "error",
+        }
         if self.address is None:
             options |= {"address": "local", "num_cpus": self.workers, "include_dashboard": False}
         else:
@@ -143,9 +158,62 @@ def _run(payload: bytes) -> Any:
         return function(task)
 
 
-def _leave_interrupts() -> None:
-    # Ctrl-C is for the parent alone: a training that it reached would stop early, and its policy play on.
+def _pooled(
+    function: Callable[[Any], Any], tasks: Sequence[Any], workers: int
+) -> Generator[Any, None, list[Any]]:
+    """Yield results from a pool of processes; return the tasks without one, where a worker died."""
+    others = set(active_children())
+    # Spawned, not forked: a fork may copy another thread's lock while it is held.
+    pool = ProcessPoolExecutor(
+        min(workers, max(len(tasks), 1)), mp_context=get_context("spawn"), initializer=_settle
+    )
+    left = dict(enumerate(tasks))
+    try:
+        with _one_thread_each(), _without_interrupts():
+            payloads = enumerate(_payloads(function, tasks))
+            futures = {pool.submit(_run, payload): number for number, payload in payloads}
+        for future in as_completed(futures):
+            result = future.result()
+            del left[futures[future]]
+            yield result
+    except BrokenProcessPool:
+        pass
+    except BaseException:
+        for worker in set(active_children()) - others:
+            worker.terminate()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return list(left.values())
+
+
+def _settle() -> None:
+    """Leave Ctrl-C to the parent, and end with it however it ends.
+
+    A training that Ctrl-C reached would stop early, and its policy play on.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_leave_with_parent, daemon=True).start()
+
+
+def _leave_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let processes that start here ignore Ctrl-C from the first moment on."""
+    if current_thread() is not main_thread():  # only the main thread may say what signals do
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Experiments as values: policies × environments × seeds × steps, run once, resumed where they stopped."""
 
-import re
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,12 +11,13 @@ import numpy as np
 
 from tercet.checks import Array
 from tercet.environments.base import Scenario
-from tercet.executors import Executor, Processes
+from tercet.executors import Crash, Executor, Processes
 from tercet.loop import play
 from tercet.policies.base import Oracle, Policy, fresh
 from tercet.results import Job, ResultError, Results
 from tercet.tuning import Tuned, Tuning, tune
 from tercet.types import Feedback
+from tercet.words import words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,8 +43,8 @@ class Contender:
             if not isinstance(policy, Policy):
                 raise ValueError(f"a contender must be a policy (see tercet.policies.base); got {policy!r}")
             fresh(policy)
-        if self.seeds is not None and self.seeds < 1:
-            raise ValueError(f"seeds must be at least 1; got {self.seeds}")
+        if self.seeds is not None:
+            object.__setattr__(self, "seeds", _count("seeds", self.seeds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +75,14 @@ class Experiment:
         if not self.policies or not self.environments:
             raise ValueError("an experiment needs at least one policy and one environment")
         for name, scenario in self.environments.items():
-            if not isinstance(scenario, Scenario):
+            if not isinstance(scenario, Scenario) or isinstance(scenario, type):
                 raise ValueError(f"environment {name!r} must be a scenario with draw(rng); got {scenario!r}")
-        for number, value in (("seeds", self.seeds), ("steps", self.steps)):
-            if value is not None and value < 1:
-                raise ValueError(f"{number} must be at least 1; got {value}")
+        object.__setattr__(self, "seeds", _count("seeds", self.seeds))
+        if self.steps is not None:
+            object.__setattr__(self, "steps", _count("steps", self.steps))
+        for name in (*self.policies, *self.environments):
+            if not isinstance(name, str) or not name.strip() or "\n" in name:
+                raise ValueError(f"policies and environments must have a name, a line of text; got {name!r}")
         contenders = {
             name: policy if isinstance(policy, Contender) else Contender(policy=policy)
             for name, policy in self.policies.items()
@@ -104,11 +107,11 @@ class Experiment:
         """Return what a run's rows depend on, in words: it is resumed only where they are unchanged."""
         contender = self.contender(job.policy)
         return {
-            "made_of": _words(contender.policy),
-            "settings": [_words(policy) for policy in contender.settings],
-            "world": _words(self.environments[job.environment]),
+            "made_of": words(contender.policy),
+            "settings": [words(policy) for policy in contender.settings],
+            "world": words(self.environments[job.environment]),
             "steps": self.steps,
-            "tuning": _words(self.tuning) if contender.settings else None,
+            "tuning": words(self.tuning) if contender.settings else None,
         }
 
 
@@ -151,14 +154,15 @@ def run(
     results = Results(Path(folder))
     todo = unfinished(experiment, results)
     results.describe(dict(about or {}) | _description(experiment))
-    failed: list[Done] = []
+    failed: dict[Path, Done] = {}
     tasks = [_task(experiment, job) for job in todo]
-    for done in (executor or Processes()).map(work, tasks):
+    for result in (executor or Processes()).map(work, tasks):
+        done = _crashed(result) if isinstance(result, Crash) else result
         if done.error is None:
             summary = done.summary | experiment.describe(done.job) | dict(about or {})
             results.write(done.job, done.columns, summary)
         else:
-            failed.append(done)
+            failed[results.write_error(done.job, done.error)] = done
         advance(done)
     if failed:
         raise ExperimentError(failed)
@@ -168,10 +172,18 @@ def run(
 class ExperimentError(RuntimeError):
     """Some runs failed; all others are written."""
 
-    def __init__(self, failed: list[Done]) -> None:
+    def __init__(self, failed: Mapping[Path, Done]) -> None:
         self.failed = failed
-        names = "; ".join(f"{done.job}: {(done.error or '').strip().splitlines()[-1]}" for done in failed)
-        super().__init__(f"{len(failed)} run(s) failed, all others are written. {names}")
+        groups: dict[str, list[Path]] = {}
+        for path, done in failed.items():
+            groups.setdefault((done.error or "").strip().splitlines()[-1], []).append(path)
+        told = [
+            f"{failed[paths[0]].job}"
+            + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+            + f": {message}\n    the traceback is in {paths[0]}"
+            for message, paths in groups.items()
+        ]
+        super().__init__("\n".join([f"{len(failed)} run(s) failed, all others are written:", *told]))
 
 
 def unfinished(experiment: Experiment, results: Results) -> list[Job]:
@@ -207,20 +219,27 @@ def work(task: Task) -> Done:
         environment = task.scenario.draw(world)
         policy = select if task.contender.settings else fresh(task.contender.policy)
         trace = play(policy, environment, luck, steps=task.steps)
-    except Exception:
+    except (Exception, SystemExit):  # told at the end, with the run's name
         return Done(job=task.job, seconds=perf_counter() - started, error=traceback.format_exc())
     seconds = perf_counter() - started
     summary = {
         "world_digest": trace.world,
+        "one_log": environment.one_log,
         "fit_seconds": trace.fit_seconds,
         "run_seconds": seconds,
         "oracle": isinstance(task.contender.policy, Oracle),
         "budget_seconds": task.tuning.seconds if tuned else 0.0,
         "tuning_seconds": tuned[0].seconds if tuned else 0.0,
-        "tried": len(tuned[0].values) if tuned else 0,
-        "chosen": _words(tuned[0].policy if tuned else task.contender.policy),
+        "settings": len(task.contender.settings) + 1 if tuned else 0,
+        "tried": tuned[0].tried if tuned else 0,
+        "tuning_rows": tuned[0].rows if tuned else 0,
+        "chosen": words(tuned[0].policy if tuned else task.contender.policy),
     }
     return Done(job=task.job, seconds=seconds, columns=trace.columns, summary=summary)
+
+
+def _crashed(crash: Crash) -> Done:
+    return Done(job=crash.task.job, seconds=0.0, error=f"the run crashed: {crash.reason}")
 
 
 def _task(experiment: Experiment, job: Job) -> Task:
@@ -235,14 +254,15 @@ def _task(experiment: Experiment, job: Job) -> Task:
 
 def _description(experiment: Experiment) -> dict[str, Any]:
     return {
-        "policies": {name: _words(experiment.contender(name)) for name in experiment.policies},
-        "environments": {name: _words(scenario) for name, scenario in experiment.environments.items()},
+        "policies": {name: words(experiment.contender(name)) for name in experiment.policies},
+        "environments": {name: words(scenario) for name, scenario in experiment.environments.items()},
         "seeds": experiment.seeds,
         "steps": experiment.steps,
-        "tuning": _words(experiment.tuning),
+        "tuning": words(experiment.tuning),
     }
 
 
-def _words(value: Any) -> str:
-    """Return a value's repr without the addresses that functions have in this process."""
-    return re.sub(r" at 0x[0-9a-f]+", "", repr(value))
+def _count(name: str, value: Any) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
+        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}")
+    return int(value)

@@ -94,6 +94,23 @@ def play(
     return Trace(columns=ledger.columns(), fit_seconds=fit_seconds, world=ledger.world.hexdigest())
 
 
+def _locked(array: Array) -> Array:
+    """Return a view that a policy can not change: the world is the same for whoever comes next."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _check(choice: Choice, policy: Policy, count: int) -> None:
+    """Refuse a choice of no offered arm, or with odds that no draw can have."""
+    arm, odds = choice.arm, choice.propensities
+    if not 0 <= arm < count or odds.shape != (count,) or not (odds[arm] > 0 and abs(odds.sum() - 1) < 1e-6):
+        raise ValueError(
+            f"{type(policy).__name__} must choose one of {count} arms, with as many propensities that sum to "
+            f"one and are above 0 for the chosen; got arm {arm} and {odds}"
+        )
+
+
 def _revealed(environment: Environment, rng: np.random.Generator) -> Revealed:
     if not isinstance(environment, Revealing):
         raise ValueError(
@@ -123,12 +140,15 @@ class _Ledger:
 
     def step(self, policy: Policy, round_: Round, rng: np.random.Generator) -> None:
         """Let the policy decide and learn from its own decision."""
+        self._see(round_)
+        context, arms = _locked(round_.context), _locked(round_.arms)
         start = perf_counter()
         if round_.logged is not None:
             policy.update(round_.logged, rng)
         caught_up = perf_counter()
-        choice = policy.choose(round_.context, round_.arms, rng, time=round_.time, arm_ids=round_.arm_ids)
+        choice = policy.choose(context, arms, rng, time=round_.time, arm_ids=round_.arm_ids)
         decided = perf_counter()
+        _check(choice, policy, len(arms))
         outcome = self.outcome(round_, choice)
         ready = perf_counter()
         policy.update(outcome, rng)
@@ -150,8 +170,6 @@ class _Ledger:
 
     def note(self, round_: Round, choice: Choice, **seconds: float) -> None:
         """Add the row of a round."""
-        for column in (round_.context, round_.arms, round_.rewards):
-            self.world.update(np.ascontiguousarray(column))
         arm, means = choice.arm, round_.means
         arm_id = None if round_.arm_ids is None else round_.arm_ids[arm]
         self.rows.append(
@@ -176,6 +194,10 @@ class _Ledger:
         if not self.rows:
             raise ValueError("the environment must have at least one round; got none")
         return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
+
+    def _see(self, round_: Round) -> None:
+        for column in (round_.context, round_.arms, round_.rewards):
+            self.world.update(np.ascontiguousarray(column))
 
     def _impression(self, arm_id: Any) -> int:
         """Return how often this arm was shown before if the history did not know it, else -1."""

@@ -1,6 +1,7 @@
 """What is measured on the rows of a run: regret, reward, new arms, recovery, quality of predictions."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,32 +47,27 @@ def log_loss(rewards: Vector, predicted: Vector) -> float:
 
 
 def calibration_error(rewards: Vector, predicted: Vector) -> float:
-    """Return how far predictions are from frequencies, on average over bins of equally many predictions."""
+    """Return how far predictions are from frequencies, on average over bins of about equally many.
+
+    Equal predictions share a bin: otherwise the order of the rows would count.
+    """
     if np.isnan(predicted).any():
         return float("nan")
-    order = np.argsort(_cut(predicted), kind="stable")
-    bins = np.array_split(order, min(BINS, len(order)))
-    gaps = [abs(rewards[rows].mean() - _cut(predicted)[rows].mean()) * len(rows) for rows in bins]
-    return float(np.sum(gaps) / len(order))
+    chances = _cut(predicted)
+    ranks = np.searchsorted(np.sort(chances), chances)
+    gaps = np.bincount(ranks * BINS // len(chances), weights=rewards - chances)
+    return float(np.abs(gaps).sum() / len(chances))
 
 
 def recovery_steps(regrets: Sequence[Vector], changed: Sequence[Array]) -> float:
     """Return how many steps after an abrupt change half of the jump in regret is gone.
 
     The regret around every change of every run is averaged and smoothed, and the level of the steps
-    before the change subtracted. NaN without changes or without a jump; infinite where half is never gone
-    before the next change.
+    before the change subtracted. NaN without changes, without a jump or where the regret is unknown;
+    infinite where half is never gone before the next change.
     """
-    places = [np.flatnonzero(mask) for mask in changed]
-    gaps = [np.diff(np.append(place, len(mask))) for place, mask in zip(places, changed, strict=True)]
-    length = min((int(gap.min()) for gap in gaps if len(gap)), default=0)
-    windows = [
-        regret[place - BEFORE : place + length]
-        for regret, place_list in zip(regrets, places, strict=True)
-        for place in place_list
-        if place >= BEFORE
-    ]
-    if not windows or length <= SMOOTHED:
+    windows = _windows(regrets, changed)
+    if not windows or np.isnan(windows).any():
         return float("nan")
     mean = np.mean(windows, axis=0)
     after = np.convolve(mean[BEFORE:] - mean[:BEFORE].mean(), np.full(SMOOTHED, 1 / SMOOTHED), mode="valid")
@@ -79,6 +75,22 @@ def recovery_steps(regrets: Sequence[Vector], changed: Sequence[Array]) -> float
         return float("nan")
     gone = np.flatnonzero(after <= after[0] / 2)
     return float(gone[0]) if len(gone) else float("inf")
+
+
+def _windows(regrets: Sequence[Vector], changed: Sequence[Array]) -> list[Vector]:
+    """Return equally long stretches of regret around the changes, those too near to an end left out."""
+    changes = [
+        (regret, start, end)
+        for regret, mask in zip(regrets, changed, strict=True)
+        for start, end in pairwise([*np.flatnonzero(mask), len(mask)])
+        if start >= BEFORE and end - start > SMOOTHED
+    ]
+    # The end of a run may cut its last window short, which must not shorten the others.
+    whole = [end - start for regret, start, end in changes if end < len(regret)]
+    length = min(whole or [end - start for _, start, end in changes], default=0)
+    return [
+        regret[start - BEFORE : start + length] for regret, start, end in changes if end - start >= length
+    ]
 
 
 def _cut(predicted: Vector) -> Vector:

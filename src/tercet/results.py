@@ -3,12 +3,14 @@
 results/
   experiment.json      what was run: policies, environments, seeds, steps, budget, revision, command
   runs/*.parquet       the rows of a (policy, environment, seed); its summary is in the file's metadata
+  errors/*.txt         the traceback of a run that failed
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -58,14 +60,20 @@ class Results:
         header = json.dumps({**job._asdict(), **summary}, allow_nan=False)
         table = table.replace_schema_metadata({SUMMARY: header.encode()})
         path = self.path(job)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with files.replacing(path) as draft:
-            pq.write_table(table, draft)
+        with self._writing(path) as draft:
+            pq.write_table(table, draft, write_page_checksum=True)
+        self._error_path(job).unlink(missing_ok=True)
+
+    def write_error(self, job: Job, text: str) -> Path:
+        """Keep what ended a run, until it is finished; return where."""
+        path = self._error_path(job)
+        with self._writing(path) as draft:
+            draft.write_text(text, encoding="utf-8")
+        return path
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Write what is being run."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with files.replacing(self.folder / "experiment.json") as draft:
+        with self._writing(self.folder / "experiment.json") as draft:
             draft.write_text(json.dumps(description, indent=2) + "\n", encoding="utf-8")
 
     def description(self) -> dict[str, Any]:
@@ -87,11 +95,15 @@ class Results:
 
         try:
             metadata = pq.read_schema(path).metadata or {}
-            return json.loads(metadata[SUMMARY])
+            summary = json.loads(metadata[SUMMARY])
+            job = Job(*(summary[name] for name in Job._fields))
         except (OSError, pa.ArrowException, KeyError, ValueError) as error:
             raise ResultError(
                 f"{path} can not be read as a result ({error}); delete it, and it will be run again"
             ) from error
+        if path != self.path(job):
+            raise ResultError(f"{path} is a copy of {self.path(job).name} ({job}); delete it")
+        return summary
 
     def summaries(self) -> "pd.DataFrame":
         """Return one row a finished run."""
@@ -109,7 +121,7 @@ class Results:
         for path in self._paths():
             summary = self.summary(path)
             try:
-                frame = pq.read_table(path).to_pandas()
+                frame = pq.read_table(path, page_checksum_verification=True).to_pandas()
             except (OSError, pa.ArrowException) as error:
                 raise ResultError(
                     f"{path} is damaged ({error}); delete it, and it will be run again"
@@ -120,7 +132,26 @@ class Results:
             frames.append(frame)
         return pd.concat(frames, ignore_index=True)
 
+    @contextmanager
+    def _writing(self, path: Path) -> Iterator[Path]:
+        if self.folder.exists() and not self.folder.is_dir():
+            raise ResultError(f"{self.folder} must be a folder for results; it is a file")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with files.replacing(path) as draft:
+                yield draft
+        except OSError as error:
+            raise OSError(
+                f"{path} could not be written ({error}). What was finished before is kept: when there is "
+                "room and permission to write, run the experiment again"
+            ) from error
+
+    def _error_path(self, job: Job) -> Path:
+        return self.folder / "errors" / f"{self.path(job).stem}.txt"
+
     def _paths(self) -> list[Path]:
+        if not self.folder.is_dir():
+            raise ResultError(f"there is no folder {self.folder}")
         paths = sorted((self.folder / "runs").glob("*.parquet"))
         if not paths:
             raise ResultError(f"{self.folder} holds no finished run yet")

@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     import rich.table
 
 NAMES = {"regret": "regret", "dynamic_regret": "dynamic regret", "reward": "mean reward"}
+QUALITY = {
+    "reward": "reward",
+    "new_arm_reward": "new arm\nreward",
+    "log_loss": "log loss",
+    "brier": "brier",
+    "calibration_error": "calibration\nerror",
+}
 
 
 @dataclass(kw_only=True)
@@ -58,18 +65,19 @@ def duration(seconds: float) -> str:
 def standings(table: Table) -> "rich.table.Table":
     """Return who stands where: the measure, the distance to the reference, the lift over the baseline."""
     rows = table.standings
-    scale = min(abs(row.value.mean) for row in rows)
+    scale = min((abs(row.value.mean) for row in rows if not row.oracle), default=0.0)
     digits = 3 if scale < 1 else 1 if scale < 100 else 0
     columns = {
         NAMES[table.measure]: [_spread(row.value, digits) for row in rows],
         "seeds": [str(row.seeds) for row in rows],
-        f"behind {table.reference}": [
-            "" if row.policy == table.reference else _spread(row.behind, digits) for row in rows
-        ],
+        "behind": ["" if row.policy == table.reference else _spread(row.behind, digits) for row in rows],
         "p": [_p(row.p) for row in rows],
-        f"lift over {table.baseline}": [_lift(row, table) for row in rows],
+        "lift, %": [_lift(row, table) for row in rows],
     }
-    return _table(f"{table.environment}: ± are 95 % intervals over {table.units}", table, columns)
+    title = f"{table.environment}: ± and [ ] are 95 % intervals over {table.units}"
+    # In the title, because names as headers would take the room of figures.
+    names = f"\nbehind {table.reference}; lift over {table.baseline}" if len(rows) > 1 else ""
+    return _table(title + names, table, columns)
 
 
 def costs(table: Table) -> "rich.table.Table":
@@ -85,11 +93,10 @@ def costs(table: Table) -> "rich.table.Table":
 
 def quality(table: Table) -> "rich.table.Table":
     """Return how well each policy predicted, treated new arms and came back after changes."""
-    names = ("reward", "new_arm_reward", "log_loss", "brier", "calibration_error")
     columns = {
-        name.replace("_", " "): [_number(row.figures[name]) for row in table.standings] for name in names
+        header: [_number(row.figures[name]) for row in table.standings] for name, header in QUALITY.items()
     }
-    columns["recovery steps"] = [_number(row.recovery_steps) for row in table.standings]
+    columns["recovery\nsteps"] = [_number(row.recovery_steps) for row in table.standings]
     return _table(f"{table.environment}: quality", table, columns)
 
 
@@ -98,7 +105,7 @@ def _table(title: str, table: Table, columns: Mapping[str, list[str]]) -> "rich.
     from rich.markup import escape
 
     result = rich.table.Table(title=escape(title), title_justify="left", box=None)
-    result.add_column("policy", no_wrap=True)
+    result.add_column("policy", overflow="fold")  # names give way to figures, and lose nothing
     shown = {name: cells for name, cells in columns.items() if any(cells)}
     for name in shown:
         result.add_column(escape(name), justify="right", no_wrap=True)
@@ -113,6 +120,8 @@ def _missing(value: float) -> bool:
 
 
 def _spread(value: Interval, digits: int) -> str:
+    if _missing(value.mean):
+        return ""
     return f"{value.mean:.{digits}f}" + ("" if _missing(value.half) else f" ± {value.half:.{digits}f}")
 
 
@@ -127,8 +136,8 @@ def _lift(row: Standing, table: Table) -> str:
     mean, low, high = row.lift
     if row.policy == table.baseline or _missing(mean):
         return ""
-    text = f"{mean:+.1%}"
-    return text if _missing(low) else f"{text} [{low:+.1%}, {high:+.1%}]"
+    text = f"{100 * mean:+.1f}"
+    return text if _missing(low) else f"{text} [{100 * low:+.1f}, {100 * high:+.1f}]"
 
 
 def _number(value: float) -> str:
@@ -136,4 +145,6 @@ def _number(value: float) -> str:
 
 
 def _tuning(row: Standing) -> str:
-    return f"{row.tried:g} in {duration(row.budget_seconds)}" if row.budget_seconds else "as is"
+    if not row.budget_seconds:
+        return "as is"
+    return f"{row.tried:.3g} of {row.settings:g}, {duration(row.budget_seconds)}"

@@ -58,8 +58,10 @@ class Feedback:
             self._set("propensities", checks.unit("propensities", self.propensities, length=n))
 
     def _set(self, name: str, value: Array) -> None:
-        # The dataclass is frozen for everybody else, and the caller keeps no way to change a copy.
-        object.__setattr__(self, name, value.copy())
+        # The dataclass is frozen for everybody else, and so is the copy: policies share histories.
+        copy = value.copy()
+        copy.flags.writeable = False
+        object.__setattr__(self, name, copy)
 
     def __len__(self) -> int:
         return len(self.rewards)
@@ -206,6 +208,8 @@ def stable_ids(values: Iterable[Any]) -> Ids:
     array([ 2123818840965202205, -7018772965150590063])
     """
     array = np.asarray(values if isinstance(values, np.ndarray) else list(values))
+    if array.dtype.kind == "O" and all(isinstance(value, int | np.integer) for value in array):
+        array = array.astype(np.int64)  # a column of integers by another type has the same ids
     if array.dtype.kind in "iu":
         return array.astype(np.int64)
     if array.dtype.kind == "f":

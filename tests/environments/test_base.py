@@ -69,6 +69,7 @@ def test_equal_rngs_give_equal_worlds_histories_and_rounds(scenario: Scenario) -
 
 
 def test_other_rngs_give_other_worlds(scenario: Scenario) -> None:
+    assert not world(scenario).one_log
     assert not alike(history(world(scenario, 1)), history(world(scenario, 2)))
 
 

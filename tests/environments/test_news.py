@@ -17,8 +17,9 @@ REPLAY = Replay(shown=SHOWN, contexts=np.eye(3), arms=np.arange(12.0).reshape(6,
 RNG = np.random.default_rng(0)
 
 
-def test_a_replay_is_an_environment_whose_history_does_not_come_again() -> None:
+def test_a_replay_is_an_environment_of_one_log_whose_history_does_not_come_again() -> None:
     assert isinstance(REPLAY, Environment)
+    assert REPLAY.one_log
     assert not REPLAY.streaming
 
 

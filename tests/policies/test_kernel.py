@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tercet import Feedback
 from tercet.policies import kernel
-from tercet.policies.kernel import KernelUCB, median_distance, rbf, with_last, without_first
+from tercet.policies.kernel import KernelUCB, exchange, median_distance, rbf
 
 RNG = np.random.default_rng  # made anew for each call
 CONTEXT, ARMS = RNG(8).normal(size=2), RNG(9).normal(size=(5, 3))
@@ -56,21 +56,44 @@ def test_scores_equal_brute_force_after_any_appends_and_evictions(
     assert choice.arm == np.argmax(mean + 0.5 * deviation)
 
 
-@given(st.integers(1, 12), st.integers(0, 40), st.floats(0.01, 10))
+@given(st.lists(st.integers(0, 11), min_size=1, max_size=40), st.floats(0.01, 10))
 @settings(max_examples=40)
-def test_the_inverse_equals_a_recompute_after_any_appends_and_evictions(
-    window: int, count: int, penalty: float
-) -> None:
-    points = RNG(0).normal(size=(count + 1, 3))
-    inverse, first = np.zeros((0, 0)), 0
-    for last in range(count + 1):
-        if last - first == window:
-            inverse, first = without_first(inverse), first + 1
-        cross = rbf(points[last : last + 1], points[first:last], 1.0)[0]
-        inverse = with_last(inverse, cross, 1 + penalty)
-    kept = points[first:]
-    expected = np.linalg.inv(rbf(kept, kept, 1.0) + penalty * np.eye(len(kept)))
-    np.testing.assert_allclose(inverse, expected, atol=1e-8)
+def test_the_inverse_equals_a_recompute_after_any_exchanges(slots: list[int], penalty: float) -> None:
+    inverse, points = np.zeros((12, 12), order="F"), np.zeros((12, 3))
+    used: list[int] = []
+    for slot, point in zip(slots, RNG(0).normal(size=(len(slots), 3)), strict=True):
+        points[slot] = point
+        used = sorted({*used, slot})
+        row = np.zeros(12)
+        row[used] = rbf(points[slot : slot + 1], points[used], 1.0)[0]
+        row[slot] += penalty
+        exchange(inverse, slot, row)
+    expected = np.zeros((12, 12))
+    gram = rbf(points[used], points[used], 1.0) + penalty * np.eye(len(used))
+    expected[np.ix_(used, used)] = np.linalg.inv(gram)
+    np.testing.assert_allclose(np.tril(inverse), np.tril(expected), atol=1e-8)
+
+
+def test_an_update_writes_the_inverse_in_place() -> None:
+    policy = KernelUCB(window=40)
+    policy.fit(some(60), RNG(0))
+    before = policy._inverse
+    policy.update(some(20, seed=1), RNG(0))
+    assert policy._inverse is before
+
+
+def test_a_memory_that_grows_has_room_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel, "FEWEST", 4)
+    history, feedback = some(30, seed=99), some(50)
+    policy = KernelUCB(bandwidth=0.7, penalty=0.5, window=37)
+    policy.fit(history, RNG(0), remember=False)
+    rooms = []
+    for row in range(50):
+        policy.update(feedback[row : row + 1], RNG(0))
+        rooms.append(len(policy._inverse))
+        mean, _ = brute(feedback[: row + 1][-37:], history, bandwidth=0.7, penalty=0.5)
+        np.testing.assert_allclose(policy.choose(CONTEXT, ARMS, RNG(0)).means, mean, atol=1e-8)
+    assert sorted(set(rooms)) == [4, 8, 16, 32, 37]
 
 
 def test_a_long_life_with_a_full_window_loses_no_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:

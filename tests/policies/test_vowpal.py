@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import vowpalwabbit
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tercet import Feedback
 from tercet.policies.vowpal import Vowpal
@@ -137,8 +139,9 @@ def test_a_batch_teaches_what_its_outcomes_teach_one_by_one(explore: Any, tmp_pa
     assert state(one, tmp_path / "one") == state(many, tmp_path / "many")
 
 
-def test_a_cover_does_not_mind_the_scale_of_the_features() -> None:
-    plain, scaled = Vowpal(explore="cover"), Vowpal(explore="cover")
+@pytest.mark.parametrize("explore", RULES)
+def test_it_does_not_mind_the_scale_of_the_features(explore: Any) -> None:
+    plain, scaled = Vowpal(explore=explore), Vowpal(explore=explore)
     plain.fit(some(80), RNG(0))
     scaled.fit(replace(some(80), contexts=some(80).contexts * 1024), RNG(0))
     for context in some(20, seed=1).contexts:
@@ -146,7 +149,51 @@ def test_a_cover_does_not_mind_the_scale_of_the_features() -> None:
         np.testing.assert_array_equal(one.propensities, other.propensities)
 
 
-def test_a_number_too_small_for_float32_counts_as_zero() -> None:
+@pytest.mark.parametrize("explore", ["squarecb", "regcb"])
+def test_where_vowpal_wabbit_learns_the_scale_itself_that_of_the_history_changes_nothing(
+    explore: Any,
+) -> None:
+    fitted, raw = Vowpal(explore=explore), Vowpal(explore=explore)
+    history = replace(some(80), contexts=some(80).contexts * [3.0, 1000.0])
+    fitted.fit(history, RNG(0))
+    raw.update(history, RNG(0))
+    for context in some(20, seed=1).contexts * [3.0, 1000.0]:
+        one, other = fitted.choose(context, ARMS, RNG(0)), raw.choose(context, ARMS, RNG(0))
+        np.testing.assert_allclose(one.propensities, other.propensities, atol=1e-4)
+
+
+def test_an_outlier_beyond_the_squares_of_float32_leaves_probabilities() -> None:
+    policy = Vowpal()
+    policy.fit(Feedback.one(context=[1e-20, 1.0], arm=[1.0, 0.0], reward=0.0), RNG(0))
+    for step in range(4):
+        choice = policy.choose([1e30, 1.0], np.eye(2), RNG(step))
+        assert choice.propensities.sum() == pytest.approx(1)
+        policy.update(
+            Feedback.one(context=[1e30, 1.0], arm=np.eye(2)[choice.arm], reward=step % 2), RNG(step)
+        )
+
+
+@pytest.mark.parametrize("explore", RULES)
+@given(seed=st.integers(0, 2**32 - 1), fitted=st.booleans(), featured=st.booleans())
+@settings(max_examples=25)
+def test_features_of_any_size_leave_probabilities(
+    explore: Any, seed: int, fitted: bool, featured: bool
+) -> None:
+    rng, policy = RNG(seed), Vowpal(explore=explore, bits=8)
+
+    def wild(*shape: int) -> np.ndarray:
+        return rng.choice([-1.0, 1.0], size=shape) * 10 ** rng.uniform(-38, 38, size=shape)
+
+    if fitted:
+        policy.fit(Feedback(contexts=wild(2, 2), arms=wild(2, 3), rewards=np.ones(2)), rng)
+    for _ in range(10):
+        context, arms = wild(2), wild(3, 3) if featured else ARMS
+        choice = policy.choose(context, arms, rng)
+        assert choice.propensities.sum() == pytest.approx(1)
+        policy.update(Feedback.one(context=context, arm=arms[choice.arm], reward=float(rng.integers(2))), rng)
+
+
+def test_a_number_too_small_to_square_counts_as_zero() -> None:
     policy = Vowpal()
     policy.update(some(40), RNG(0))
     tiny, none = policy.choose([0.5, 1e-40], ARMS, RNG(0)), policy.choose([0.5, 0.0], ARMS, RNG(0))
@@ -157,7 +204,8 @@ def test_fit_forgets_and_a_streamed_history_is_not_learned_twice(tmp_path: Path)
     policy, new = Vowpal(), Vowpal()
     policy.fit(some(50), RNG(0))
     policy.fit(some(20, seed=1), RNG(0), remember=False)
-    new.fit(some(0), RNG(0))
+    new.fit(some(20, seed=1), RNG(0), remember=False)
+    assert new._model is None
     assert state(policy, tmp_path / "a") == state(new, tmp_path / "b")
     with pytest.raises(ValueError, match=r"must have \(2, 3\) features"):
         policy.choose([0.0], ARMS, RNG(0))

@@ -97,7 +97,7 @@ def frozen(module: nn.Module) -> Phi:
 
     def phi(contexts: Matrix, arms: Matrix) -> Matrix:
         with torch.inference_mode():
-            embeddings = copy(torch.as_tensor(contexts, dtype=kind), torch.as_tensor(arms, dtype=kind))
+            embeddings = copy(torch.tensor(contexts, dtype=kind), torch.tensor(arms, dtype=kind))
         return np.asarray(embeddings.numpy(), dtype=np.float64)
 
     return phi

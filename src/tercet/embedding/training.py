@@ -201,9 +201,9 @@ class _Samples:
     @classmethod
     def of(cls, history: Feedback, partitions: int | None, *, dtype: torch.dtype, device: str) -> Self:
         return cls(
-            contexts=torch.as_tensor(history.contexts, dtype=dtype, device=device),
-            arms=torch.as_tensor(history.arms, dtype=dtype, device=device),
-            rewards=torch.as_tensor(history.rewards, dtype=torch.float32, device=device),
+            contexts=torch.tensor(history.contexts, dtype=dtype, device=device),
+            arms=torch.tensor(history.arms, dtype=dtype, device=device),
+            rewards=torch.tensor(history.rewards, dtype=torch.float32, device=device),
             interval=torch.as_tensor(intervals.of(history, partitions), device=device),
         )
 

@@ -119,6 +119,7 @@ class AnchoredArms:
     """
 
     streaming: ClassVar[bool] = False
+    one_log: ClassVar[bool] = False
 
     recipe: Anchors
     means: Matrix

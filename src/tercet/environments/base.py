@@ -18,6 +18,13 @@ class Environment(Protocol):
     def streaming(self) -> bool:
         """Whether the history comes again as `Round.logged`, so that policies must start without memory."""
 
+    @property
+    def one_log(self) -> bool:
+        """Whether every seed replays the same log, in part or whole.
+
+        Then seeds are no sample, and stretches of time are compared.
+        """
+
     def history(self, rng: np.random.Generator) -> Feedback:
         """Return what was logged before the first round."""
 

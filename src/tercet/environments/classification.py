@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 
@@ -107,6 +107,8 @@ class Classification:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClassWorld:
     """One drawn world. Times are row numbers: those of the history first, the evaluated ones after them."""
+
+    one_log: ClassVar[bool] = False
 
     table: Table
     evaluated: Ids  # rows of the table

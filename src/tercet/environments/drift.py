@@ -157,6 +157,7 @@ class DriftingWorld:
     """One drawn world. At each place one arm follows another; its number tells the place and the turn."""
 
     streaming: ClassVar[bool] = False
+    one_log: ClassVar[bool] = False
 
     recipe: Drift
     groups: Ids  # of each arm

@@ -180,6 +180,11 @@ class Replay:
         """A replay's history is known before the first round and does not come again."""
         return False
 
+    @property
+    def one_log(self) -> bool:
+        """Whatever part of a log a seed draws, all seeds met the same weeks."""
+        return True
+
     def history(self, rng: np.random.Generator) -> Feedback:  # noqa: ARG002 - nothing is random here
         """Return every candidate that was shown in the logged impressions."""
         end = self.shown.starts[self.logged]

@@ -112,6 +112,7 @@ class Shop:
     """
 
     streaming: ClassVar[bool] = False
+    one_log: ClassVar[bool] = False
 
     products: Products
     trends: Trends

@@ -1,6 +1,7 @@
 """The protocol that every policy keeps, and the few things that most do alike."""
 
 import hashlib
+from copy import deepcopy
 from dataclasses import fields, is_dataclass, replace
 from os import PathLike
 from typing import Any, Protocol, Self, runtime_checkable
@@ -104,7 +105,7 @@ def fresh(policy: Any) -> Any:
         raise ValueError(
             f"a policy must be an instance of a dataclass, its options being fields; got {policy!r}"
         )
-    return replace(policy)
+    return replace(deepcopy(policy))  # options such as networks are not shared
 
 
 def options(policy: Any) -> dict[str, Any]:

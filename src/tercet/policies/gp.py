@@ -71,8 +71,9 @@ class ForgetfulGP:
     The prior has a constant mean and a scaled RBF kernel on context and arm, scaled by the history. Adam
     fits its four hyper-parameters to the marginal likelihood (gpytorch, float64): `epochs` steps in `fit`,
     then one after every `train_every` outcomes (a batch counts as one step). The memory starts as a random
-    `share` of the history (at least 100 rows), in the order of time, and holds at most `limit` outcomes:
-    from there on each new one replaces the oldest. A step costs O(limit³).
+    `share` of the history (at least 100 rows), in the order of time, and holds its newest `limit` outcomes:
+    from there on each new one replaces the oldest. So with share=1.0, `limit` is the window that other
+    policies have. A step costs O(limit³).
 
     Needs `pip install 'tercet[bench]'` to train.
     """
@@ -98,7 +99,7 @@ class ForgetfulGP:
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         """Forget everything, train on a random share of the history, and remember that share."""
-        size = min(max(round(self.share * len(history)), FEWEST), self.limit, len(history))
+        size = min(max(round(self.share * len(history)), FEWEST), len(history))
         sample = in_time(history[rng.choice(len(history), size, replace=False)])
         self._memory = Outcomes(limit=self.limit, scale=Scale.of(history))
         self._memory.append(sample)

@@ -8,14 +8,15 @@ from typing import Any, Self, final
 import numpy as np
 
 from tercet import checkpoint, checks
-from tercet.checks import Matrix, Vector
+from tercet.checks import Array, Matrix, Vector
 from tercet.policies.base import highest, offered, options
 from tercet.policies.memory import Outcomes, Scale, in_time, whole
 from tercet.types import Choice, Feedback
 
-# A thousand block updates of 500 random rows left errors of 1e-14 (penalty 1) to 5e-12 (penalty 1e-6): a
-# fresh inverse at this pace keeps them there, and costs less than the updates in between.
+# Errors of 1e-12 in a thousand corrections of a window of 500 are wiped out by a fresh inverse at this
+# pace, which costs less than the corrections in between.
 REFRESH = 500
+FEWEST = 64  # rows that the inverse has room for at first
 SMALLEST = 1e-6  # penalty: a window of equal rows leaves K + λI a condition number of window / penalty
 MEASURED = 1_000  # rows that the median distance is taken from
 
@@ -42,7 +43,7 @@ class KernelUCB:
     window: int = 500
     _bandwidth: float = field(init=False, repr=False)  # the bandwidth in use
     _memory: Outcomes = field(init=False, repr=False)
-    _inverse: Matrix = field(default_factory=lambda: np.zeros((0, 0)), init=False, repr=False)  # (K + λI)⁻¹
+    _inverse: Matrix = field(init=False, repr=False)  # (K + λI)⁻¹ of the slots, see `exchange`
 
     def __post_init__(self) -> None:
         if self.bandwidth is not None:
@@ -55,6 +56,7 @@ class KernelUCB:
             raise ValueError(f"width must be a number of at least 0; got {self.width}")
         self._memory = Outcomes(limit=whole("window", self.window))
         self._bandwidth = self.bandwidth or 1.0
+        self._refresh()
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         """Forget everything, take scale and bandwidth from the history, and remember its newest outcomes."""
@@ -101,38 +103,63 @@ class KernelUCB:
         arrays, spec = checkpoint.read(path, "KernelUCB")
         policy = cls(**spec["options"])
         policy._memory = Outcomes.from_arrays(arrays, limit=policy.window)
-        policy._bandwidth, policy._inverse = spec["bandwidth"], arrays["inverse"]
+        policy._bandwidth, policy._inverse = spec["bandwidth"], np.asfortranarray(arrays["inverse"])
         return policy
 
     def _estimate(self, points: Matrix) -> tuple[Vector, Vector]:
         """Return mean and standard deviation at each point."""
         if not len(self._memory):
             return np.zeros(len(points)), np.full(len(points), 1 / np.sqrt(self.penalty))
-        near = rbf(points, self._memory.joint(), self._bandwidth)
-        solved = near @ self._inverse
+        from scipy.linalg.blas import dsymm
+
+        near = self._slots(rbf(points, self._memory.joint(), self._bandwidth))
+        solved = dsymm(1.0, self._inverse, near.T, lower=1).T
         variance = (1 - (solved * near).sum(1)) / self.penalty  # k(x, x) = 1
-        return solved @ self._memory.rewards, np.sqrt(np.maximum(variance, 0))
+        return solved @ self._slots(self._memory.rewards), np.sqrt(np.maximum(variance, 0))
 
     def _learn(self, outcome: Feedback) -> None:
-        if len(self._memory) == self.window:
-            self._inverse = without_first(self._inverse)
+        slot = self._memory.seen % self.window
         self._memory.append(outcome)
         if self._memory.seen % REFRESH == 0:
             self._refresh()
             return
+        if slot == len(self._inverse):
+            grown = np.zeros((self._room(), self._room()), order="F")
+            grown[:slot, :slot] = self._inverse
+            self._inverse = grown
         points = self._memory.joint()
-        cross = rbf(points[-1:], points[:-1], self._bandwidth)[0]
-        self._inverse = with_last(self._inverse, cross, 1 + self.penalty)
+        row = self._slots(rbf(points[-1:], points, self._bandwidth)[0])
+        row[slot] += self.penalty
+        exchange(self._inverse, slot, row)
 
     def _refresh(self) -> None:
         """Invert anew."""
-        if not len(self._memory):
-            self._inverse = np.zeros((0, 0))
+        self._inverse = np.zeros((self._room(), self._room()), order="F")
+        count = len(self._memory)
+        if not count:
             return
-        points = self._memory.joint()
-        ridge = rbf(points, points, self._bandwidth) + self.penalty * np.eye(len(points))
-        root = np.linalg.inv(np.linalg.cholesky(ridge))
-        self._inverse = root.T @ root
+        from scipy.linalg import lapack
+
+        points = np.roll(self._memory.joint(), self._memory.seen % count, axis=0)
+        ridge = rbf(points, points, self._bandwidth) + self.penalty * np.eye(count)
+        root, _ = lapack.dpotrf(ridge, lower=1)  # positive definite, because the penalty is
+        self._inverse[:count, :count] = lapack.dpotri(root, lower=1, overwrite_c=1)[0]
+
+    def _slots(self, values: Array) -> Array:
+        """Return values by slot, given them (in the last axis) by age; empty slots have 0.
+
+        The outcome that came as number i is in slot i modulo the window: it takes the place of the one
+        that it drives out, and nothing else moves.
+        """
+        count = values.shape[-1]
+        placed = np.zeros((*values.shape[:-1], len(self._inverse)))
+        placed[..., :count] = np.roll(values, self._memory.seen % count, axis=-1)
+        return placed
+
+    def _room(self) -> int:
+        """Slots to keep: a function of the memory alone, so that a reloaded policy rounds alike."""
+        count = max(len(self._memory), FEWEST)
+        return min(self.window, 1 << (count - 1).bit_length())
 
 
 def rbf(points: Matrix, others: Matrix, bandwidth: float) -> Matrix:
@@ -150,19 +177,23 @@ def median_distance(points: Matrix) -> float:
     return float(np.median(distances[distances > 0])) if distances.any() else 1.0
 
 
-def with_last(inverse: Matrix, cross: Vector, corner: float) -> Matrix:
-    """Return [[A, c], [c', corner]]⁻¹, given A⁻¹: the Schur complement of the new corner."""
-    solved = inverse @ cross
-    rest = corner - cross @ solved
-    size = len(inverse)
-    grown = np.empty((size + 1, size + 1))
-    grown[:size, :size] = inverse + np.outer(solved, solved / rest)
-    grown[:size, size] = grown[size, :size] = -solved / rest
-    grown[size, size] = 1 / rest
-    return grown
+def exchange(inverse: Matrix, slot: int, row: Vector) -> None:
+    """Change A⁻¹ in place to that of A with another row and column at `slot`.
 
+    Only the lower triangle (in Fortran's order, for BLAS) is kept. An empty slot has zeros in A⁻¹, and `row`
+    has zeros for other empty slots. Both changes are of rank one: taking a row out leaves
+    A⁻¹ - e e'/e_slot, e being its column, and putting one in adds v v'/s, v being the solution for the other
+    entries with -1 at the slot and s the Schur complement of the corner.
+    """
+    from scipy.linalg.blas import dsymv, dsyr
 
-def without_first(inverse: Matrix) -> Matrix:
-    """Return the inverse of A without its first row and column, given A⁻¹."""
-    edge = inverse[1:, 0]
-    return inverse[1:, 1:] - np.outer(edge, edge / inverse[0, 0])
+    gone = np.append(inverse[slot, :slot], inverse[slot:, slot])
+    if gone[slot]:
+        dsyr(-1 / gone[slot], gone, a=inverse, lower=1, overwrite_a=1)
+        inverse[slot, :slot] = inverse[slot:, slot] = 0
+    others = row.copy()
+    others[slot] = 0
+    solved = dsymv(1.0, inverse, others, lower=1)
+    rest = row[slot] - others @ solved
+    solved[slot] = -1
+    dsyr(1 / rest, solved, a=inverse, lower=1, overwrite_a=1)

@@ -11,30 +11,41 @@ from tercet.embedding.inference import REACH, scaling
 from tercet.policies.base import arm_keys
 from tercet.types import Feedback, Ids
 
+# `scaling` leaves every value of a history within this, so nothing is cut but what would tear a network's
+# weights apart in one step.
+STANDARD_REACH = 10.0
 COLUMNS = ("contexts", "arms", "rewards", "times", "keys")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scale:
-    """Features in units of a history's spread, all divided by the root of their number.
-
-    The distance of two scaled pairs is then the root mean square of their differences: about √2 for two
-    random rows of the history, however many features they have.
-    """
+    """Features in units of a history's spread, and cut where they go beyond `reach`."""
 
     centre: Vector  # contexts first, then arms
     spread: Vector
     context_dim: int
+    reach: float = REACH
 
     @classmethod
     def of(cls, history: Feedback) -> Self:
-        """Measure a history; features of an empty one stay as they are, but for the root."""
-        inputs = history.joint()
-        width = inputs.shape[1]
-        centre, spread = scaling(inputs) if len(inputs) else (np.zeros(width), np.ones(width))
+        """Measure a history, and divide all features by the root of their number as well.
+
+        The distance of two scaled pairs is then the root mean square of their differences: about √2 for two
+        random rows of the history, however many features they have.
+        """
+        centre, spread = _measured(history)
         return cls(
-            centre=centre, spread=spread * np.sqrt(max(width, 1)), context_dim=history.contexts.shape[1]
+            centre=centre, spread=spread * np.sqrt(max(len(spread), 1)), context_dim=history.contexts.shape[1]
         )
+
+    @classmethod
+    def standard(cls, history: Feedback, *, arms: bool = True) -> Self:
+        """Measure a history for networks; without `arms`, those stay as they are."""
+        centre, spread = _measured(history)
+        width = history.contexts.shape[1]
+        if not arms:
+            centre[width:], spread[width:] = 0, 1
+        return cls(centre=centre, spread=spread, context_dim=width, reach=STANDARD_REACH)
 
     @property
     def dims(self) -> tuple[int, int]:
@@ -48,19 +59,19 @@ class Scale:
             (inputs - self.centre[part]) / self.spread[part]
             for inputs, part in ((contexts, first), (arms, last))
         )
-        one, other = (np.clip(inputs, -REACH, REACH) for inputs in scaled)
+        one, other = (np.clip(inputs, -self.reach, self.reach) for inputs in scaled)
         return one, other
 
     def to_arrays(self) -> dict[str, Array]:
         """Return what a checkpoint needs."""
-        return {"centre": self.centre, "spread": self.spread, "context_dim": np.array(self.context_dim)}
+        numbers = {"context_dim": np.array(self.context_dim), "reach": np.array(self.reach)}
+        return {"centre": self.centre, "spread": self.spread} | numbers
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
         """Return the scale that `to_arrays` described."""
-        return cls(
-            centre=arrays["centre"], spread=arrays["spread"], context_dim=int(arrays["context_dim"].item())
-        )
+        numbers = {name: arrays[name].item() for name in ("context_dim", "reach")}
+        return cls(centre=arrays["centre"], spread=arrays["spread"], **numbers)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -189,6 +200,13 @@ class Outcomes:
                     self._rows[name][: self._count] = column[self._first : self._first + self._count]
             self._first = 0
         return self._rows
+
+
+def _measured(history: Feedback) -> tuple[Vector, Vector]:
+    """Return centre and spread of each feature; those of an empty history stay as they are."""
+    joint = history.joint()
+    width = joint.shape[1]
+    return scaling(joint) if len(joint) else (np.zeros(width), np.ones(width))
 
 
 def in_time(history: Feedback) -> Feedback:

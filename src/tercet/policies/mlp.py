@@ -10,8 +10,8 @@ import numpy as np
 
 from tercet import checkpoint, checks, posterior
 from tercet.policies.base import drawn, highest, offered, options
-from tercet.policies.memory import Outcomes, in_time, whole
-from tercet.policies.networks import Course, Inputs, Network, parts, predict, sigmoid, sizes, train
+from tercet.policies.memory import Outcomes, Scale, in_time, whole
+from tercet.policies.networks import Course, Network, pairs, parts, predict, sigmoid, sizes, train
 from tercet.types import Choice, Feedback
 
 
@@ -52,7 +52,6 @@ class EpsilonGreedyMLP:
     refit: int = 200
     refit_epochs: int = 2
     window: int | None = None
-    _inputs: Inputs | None = field(default=None, init=False, repr=False)
     _network: Network | None = field(default=None, init=False, repr=False)
     _memory: Outcomes = field(init=False, repr=False)
 
@@ -70,13 +69,13 @@ class EpsilonGreedyMLP:
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         """Forget everything and train a new network on the history."""
-        inputs, memory = Inputs.of(history), Outcomes(limit=self.window)
-        network = Network.fresh((sum(inputs.dims), *self.hidden, 1), rng)
-        x = inputs.joint(history.contexts, history.arms)
+        memory = Outcomes(limit=self.window, scale=Scale.standard(history))
+        x = pairs(*memory.scaled(history.contexts, history.arms))
+        network = Network.fresh((x.shape[1], *self.hidden, 1), rng)
         (network,) = train((network,), (x,), history.rewards, rng, self._course(self.epochs, self.validation))
         if remember:
             memory.append(in_time(history))
-        self._inputs, self._network, self._memory = inputs, network, memory
+        self._network, self._memory = network, memory
 
     def choose(
         self,
@@ -89,19 +88,19 @@ class EpsilonGreedyMLP:
     ) -> Choice:
         """Predict every arm's reward and play the best, or any."""
         features, matrix = offered(context, arms)
-        inputs, network = self._fitted()
-        means = sigmoid(predict((network,), (inputs.joint(features[None], matrix),)))
+        network = self._fitted()
+        means = sigmoid(predict((network,), (pairs(*self._memory.scaled(features[None], matrix)),)))
         greedy = highest(means, rng).propensities
         return drawn(posterior.with_floor(greedy, self.epsilon), rng, means=means)
 
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
         """Remember outcomes, and train on where it is time."""
-        inputs, network = self._fitted()
-        inputs.check(feedback.contexts, feedback.arms)
+        network = self._fitted()
+        self._memory.check(feedback)
         for part, due in parts(feedback, self._memory.seen, self.refit):
             self._memory.append(part)
             if due:
-                x = inputs.joint(self._memory.contexts, self._memory.arms)
+                x = pairs(self._memory.contexts, self._memory.arms)
                 course = self._course(self.refit_epochs)
                 (network,) = train((network,), (x,), self._memory.rewards, rng, course)
         self._network = network
@@ -109,8 +108,8 @@ class EpsilonGreedyMLP:
     def save(self, path: str | PathLike[str]) -> None:
         """Write network, memory and options."""
         arrays = self._memory.to_arrays()
-        if self._inputs is not None and self._network is not None:
-            arrays |= self._inputs.to_arrays() | self._network.to_arrays("network")
+        if self._network is not None:
+            arrays |= self._network.to_arrays("network")
         checkpoint.write(path, "EpsilonGreedyMLP", arrays, options(self))
 
     @classmethod
@@ -120,14 +119,13 @@ class EpsilonGreedyMLP:
         policy = cls(**spec)
         policy._memory = Outcomes.from_arrays(arrays, limit=policy.window)
         if "network.0" in arrays:
-            policy._inputs = Inputs.from_arrays(arrays)
             policy._network = Network.from_arrays(arrays, "network")
         return policy
 
     def _course(self, epochs: int, validation: float = 0.0) -> Course:
         return Course(epochs=epochs, rate=self.rate, batch=self.batch, loss="logistic", validation=validation)
 
-    def _fitted(self) -> tuple[Inputs, Network]:
-        if self._inputs is None or self._network is None:
+    def _fitted(self) -> Network:
+        if self._network is None:
             raise ValueError("the network must be built first: call fit(history, rng); history may be empty")
-        return self._inputs, self._network
+        return self._network

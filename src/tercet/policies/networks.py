@@ -1,4 +1,4 @@
-"""Small ReLU networks in NumPy: inputs put to scale, forward, backward, and training by Adam.
+"""Small ReLU networks in NumPy: forward, backward, and training by Adam.
 
 Networks this small train as fast without torch, and to the same bits every time on one machine.
 """
@@ -11,80 +11,10 @@ from typing import Any, Literal, Self, final
 import numpy as np
 
 from tercet.checks import Array, Matrix, Vector
-from tercet.embedding.inference import scaling
 from tercet.policies.memory import whole
 from tercet.types import Feedback, Ids
 
-# `scaling` leaves every value of the history within this, so nothing is cut but what would tear the
-# weights apart in one step.
-REACH = 10.0
-
 Loss = Literal["squared", "logistic"]
-
-
-@final
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Inputs:
-    """Contexts and arms, centred and scaled by the statistics of a history."""
-
-    centre: Vector
-    scale: Vector
-    context_dim: int
-
-    @classmethod
-    def of(cls, history: Feedback) -> Self:
-        """Take the history's statistics; an empty one leaves features as they are, cut at ±10."""
-        joint = history.joint()
-        width = joint.shape[1]
-        centre, scale = scaling(joint) if len(joint) else (np.zeros(width), np.ones(width))
-        return cls(centre=centre, scale=scale, context_dim=history.contexts.shape[1])
-
-    @property
-    def dims(self) -> tuple[int, int]:
-        """Features of a context and of an arm."""
-        return self.context_dim, len(self.centre) - self.context_dim
-
-    def check(self, contexts: Matrix, arms: Matrix) -> None:
-        """Refuse features of another width than the history's."""
-        got = (contexts.shape[1], arms.shape[1])
-        if got != self.dims:
-            raise ValueError(f"contexts and arms must have {self.dims} features, as in fit; got {got}")
-
-    def apart(self, contexts: Matrix, arms: Matrix) -> tuple[Matrix, Matrix]:
-        """Return scaled contexts and scaled arms, which need not be equally many."""
-        self.check(contexts, arms)
-        centres, scales = (np.split(values, [self.context_dim]) for values in (self.centre, self.scale))
-        one, other = (
-            np.clip((columns - centre) / scale, -REACH, REACH)
-            for columns, centre, scale in zip((contexts, arms), centres, scales, strict=True)
-        )
-        return one, other
-
-    def joint(self, contexts: Matrix, arms: Matrix) -> Matrix:
-        """Return scaled pairs; a single context goes with every arm.
-
-        Context and arm get half of the pair's squared length each: ten columns that tell an arm would be
-        drowned by the thousand of an image.
-        """
-        one, other = self.apart(contexts, arms)
-        half = len(self.centre) / 2
-        weights = [np.sqrt(half / max(width, 1)) for width in self.dims]
-        pairs = np.broadcast_to(one, (len(other), one.shape[1]))
-        return np.hstack([weights[0] * pairs, weights[1] * other])
-
-    def to_arrays(self) -> dict[str, Array]:
-        """Return what a checkpoint needs."""
-        width = np.array(self.context_dim)
-        return {"inputs.centre": self.centre, "inputs.scale": self.scale, "inputs.context_dim": width}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Array]) -> Self:
-        """Return the inputs that `to_arrays` described."""
-        return cls(
-            centre=arrays["inputs.centre"],
-            scale=arrays["inputs.scale"],
-            context_dim=arrays["inputs.context_dim"].item(),
-        )
 
 
 @final
@@ -190,6 +120,17 @@ class Adam:
             mean += (1 - first) * (gradient - mean)
             square += (1 - second) * (gradient**2 - square)
             array -= rate * mean / (np.sqrt(square) + 1e-8 * shrink)
+
+
+def pairs(contexts: Matrix, arms: Matrix) -> Matrix:
+    """Return scaled contexts and arms side by side; a single context goes with every arm.
+
+    Context and arm get half of the pair's squared length each: ten columns that tell an arm would be
+    drowned by the thousand of an image.
+    """
+    half = (contexts.shape[1] + arms.shape[1]) / 2
+    one, other = (part * np.sqrt(half / max(part.shape[1], 1)) for part in (contexts, arms))
+    return np.hstack([np.broadcast_to(one, (len(other), one.shape[1])), other])
 
 
 def predict(towers: Sequence[Network], inputs: Sequence[Matrix]) -> Vector:

@@ -4,67 +4,85 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Self, final
+from typing import Any, Self, final, get_args
 
 import numpy as np
 
 from tercet import checkpoint, checks, gaussian
-from tercet.checks import Matrix, Vector
-from tercet.policies.base import highest, offered, options
-from tercet.policies.memory import Outcomes, in_time, whole
-from tercet.policies.networks import Course, Inputs, Network, parts, sizes, train
+from tercet.checks import Array, Matrix, Vector
+from tercet.policies.base import highest, offered, one_hot, options
+from tercet.policies.memory import Outcomes, Scale, in_time, whole
+from tercet.policies.networks import Course, Network, pairs, parts, sizes, train
+from tercet.policies.ridge import Features
+from tercet.policies.shallow import Rows
 from tercet.types import Choice, Feedback
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Head:
-    """The posterior N(μ, Σ) of a linear regression: Σ⁻¹ = ZᵀZ/σ² + I, μ = Σ Zᵀr/σ².
+    """The posteriors N(μ, Σ) of linear regressions, one a block: Σ⁻¹ = ZᵀZ/σ² + I, μ = Σ Zᵀr/σ².
 
-    `root` is L with Σ⁻¹ = LLᵀ.
+    `root` is L with Σ⁻¹ = LLᵀ. The first axis of all arrays is the block.
     """
 
-    precision: Matrix
-    response: Vector
-    root: Matrix
-    mean: Vector
+    precision: Array
+    response: Matrix
+    root: Array
+    mean: Matrix
 
     @classmethod
-    def solve(cls, precision: Matrix, response: Vector) -> Self:
+    def solve(cls, precision: Array, response: Matrix) -> Self:
         """Factor Σ⁻¹ and solve for the mean."""
         root = np.linalg.cholesky(precision)
-        mean = np.linalg.solve(root.T, np.linalg.solve(root, response))
+        half = np.linalg.solve(root, response[:, :, None])
+        mean = np.linalg.solve(root.transpose(0, 2, 1), half)[:, :, 0]
         return cls(precision=precision, response=response, root=root, mean=mean)
 
     @classmethod
-    def empty(cls, width: int) -> Self:
-        """Return the prior N(0, I)."""
-        return cls.solve(np.eye(width), np.zeros(width))
+    def empty(cls, width: int, *, blocks: int = 1) -> Self:
+        """Return the prior N(0, I) of each block."""
+        return cls.solve(np.tile(np.eye(width), (blocks, 1, 1)), np.zeros((blocks, width)))
 
-    def learn(self, features: Matrix, rewards: Vector, *, noise: float) -> Self:
+    def learn(self, rows: Rows, rewards: Vector, *, noise: float) -> Self:
         """Return the posterior after these outcomes."""
-        precision = self.precision + features.T @ features / noise**2
-        return self.solve(precision, self.response + rewards @ features / noise**2)
+        precision, response = self.precision.copy(), self.response.copy()
+        for block, members in rows.groups():
+            z = rows.features[members]
+            precision[block] += z.T @ z / noise**2
+            response[block] += rewards[members] @ z / noise**2
+        return self.solve(precision, response)
+
+    def means(self, rows: Rows) -> Vector:
+        """Return μ·z of each row."""
+        return (rows.features * self.mean[rows.block]).sum(1)
+
+    def spreads(self, rows: Rows) -> Vector:
+        """Return √(zᵀΣz) of each row."""
+        return np.linalg.norm(np.linalg.solve(self.root[rows.block], rows.features[:, :, None]), axis=(1, 2))
 
     def draw(self, count: int, rng: np.random.Generator) -> Matrix:
-        """Draw parameters, one vector a row."""
-        noise = rng.normal(size=(len(self.mean), count))
-        return self.mean + np.linalg.solve(self.root.T, noise).T
+        """Draw parameters of the first block, one vector a row."""
+        noise = rng.normal(size=(self.mean.shape[1], count))
+        return self.mean[0] + np.linalg.solve(self.root[0].T, noise).T
 
 
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Model:
-    """Scaled inputs, the network that makes features of them, and the head."""
+    """The network that makes features of scaled contexts and arms, and the head."""
 
-    inputs: Inputs
+    features: Features
     network: Network
     head: Head
 
-    def features(self, contexts: Matrix, arms: Matrix) -> Matrix:
-        """Return an intercept and the last hidden layer."""
-        hidden = self.network.trace(self.inputs.joint(contexts, arms))[-2]
-        return np.hstack([np.ones((len(hidden), 1)), hidden])
+    def rows(self, contexts: Matrix, arms: Matrix) -> Rows:
+        """Return an intercept and the last hidden layer; a single context goes with every arm."""
+        shared = self.features == "shared"
+        hidden = self.network.trace(pairs(contexts, arms) if shared else contexts)[-2]
+        hidden = np.broadcast_to(hidden, (len(arms), hidden.shape[1]))
+        block = np.zeros(len(arms), dtype=np.int64) if shared else one_hot(arms)
+        return Rows(np.hstack([np.ones((len(arms), 1)), hidden]), block)
 
 
 @final
@@ -72,18 +90,21 @@ class Model:
 class NeuralLinear:
     """Thompson sampling on the last hidden layer of a network: draw the head's parameters, play the best.
 
-    All arms share a draw. Propensities are how often each arm is the best over `draws` of them, of which
-    the first decides; so the arm that is played has a propensity of at least 1/draws.
-
     Parameters
     ----------
+    features
+        With "shared" ones the network sees context and arm, and all arms share a head and a draw of it.
+        Propensities are how often each arm is the best over `draws` of them, of which the first decides; so
+        the arm that is played has a propensity of at least 1/draws. "disjoint" is for one-hot arms, and
+        Riquelme et al.'s: the network sees the context, and has an output and a head for each arm. Their
+        draws are independent, the propensities exact.
     hidden
         Units of each hidden layer of the network, which is trained by least squares.
     noise
         σ, the standard deviation of a reward around its mean; one half is the most that a reward between 0
         and 1 can have.
     draws
-        Draws of the head's parameters at each decision.
+        Draws of a shared head's parameters at each decision.
     epochs, rate, batch, validation
         Of the training in `fit` by Adam; the epoch that best predicts the share held out is kept.
     refit, refit_epochs
@@ -99,6 +120,7 @@ class NeuralLinear:
     array([0., 1.])
     """
 
+    features: Features = "shared"
     hidden: Sequence[int] = (32,)
     noise: float = 0.5
     draws: int = 1_000
@@ -113,6 +135,8 @@ class NeuralLinear:
     _memory: Outcomes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if self.features not in get_args(Features):
+            raise ValueError(f"features must be one of {get_args(Features)}; got {self.features!r}")
         self.hidden = sizes("hidden", self.hidden)
         for name in ("noise", "rate"):
             checks.positive(name, getattr(self, name))
@@ -126,13 +150,20 @@ class NeuralLinear:
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         """Forget everything, train a new network on the history, and feed its outcomes to the head."""
-        inputs, memory = Inputs.of(history), Outcomes(limit=self.window)
-        network = Network.fresh((sum(inputs.dims), *self.hidden, 1), rng)
-        x = inputs.joint(history.contexts, history.arms)
-        (network,) = train((network,), (x,), history.rewards, rng, self._course(self.epochs, self.validation))
+        shared = self.features == "shared"
+        memory = Outcomes(limit=self.window, scale=Scale.standard(history, arms=shared))
+        contexts, arms = memory.scaled(history.contexts, history.arms)
+        if shared:
+            ends = (contexts.shape[1] + arms.shape[1], 1)
+        else:
+            one_hot(arms)
+            ends = (contexts.shape[1], arms.shape[1])
+        network = Network.fresh((ends[0], *self.hidden, ends[1]), rng)
+        course = self._course(self.epochs, self.validation)
+        network = self._trained(network, contexts, arms, history.rewards, rng, course)
         if remember:
             memory.append(in_time(history))
-        self._model, self._memory = self._recounted(inputs, network, memory), memory
+        self._model, self._memory = self._recounted(network, memory), memory
 
     def choose(
         self,
@@ -146,31 +177,42 @@ class NeuralLinear:
         """Draw the head's parameters many times; the first draw decides."""
         features, matrix = offered(context, arms)
         model = self._fitted()
-        z = model.features(features[None], matrix)
-        scores = model.head.draw(self.draws, rng) @ z.T
-        arm = highest(scores[0], rng).arm
-        return Choice(arm=arm, propensities=gaussian.shares(scores), means=z @ model.head.mean)
+        rows = model.rows(*self._memory.scaled(features[None], matrix))
+        means = model.head.means(rows)
+        if self.features == "shared":
+            scores = model.head.draw(self.draws, rng) @ rows.features.T
+            arm = highest(scores[0], rng).arm
+            return Choice(arm=arm, propensities=gaussian.shares(scores), means=means)
+        spreads = model.head.spreads(rows)
+        arm = int(np.argmax(rng.normal(means, spreads)))
+        return Choice(arm=arm, propensities=gaussian.propensities(means, spreads), means=means)
 
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
         """Feed outcomes to the head, and train the network on where it is time."""
-        model = self._fitted()
-        model.inputs.check(feedback.contexts, feedback.arms)
-        for part, due in parts(feedback, self._memory.seen, self.refit):
-            self._memory.append(part)
+        model, memory = self._fitted(), self._memory
+        memory.check(feedback)
+        if self.features == "disjoint":
+            one_hot(feedback.arms)
+        for part, due in parts(feedback, memory.seen, self.refit):
+            memory.append(part)
             if due:
-                model = self._recounted(model.inputs, self._trained(model, rng), self._memory)
+                course = self._course(self.refit_epochs)
+                network = self._trained(
+                    model.network, memory.contexts, memory.arms, memory.rewards, rng, course
+                )
+                model = self._recounted(network, memory)
             elif self.window is not None:
-                model = self._recounted(model.inputs, model.network, self._memory)
+                model = self._recounted(model.network, memory)
             else:
-                z = model.features(part.contexts, part.arms)
-                model = replace(model, head=model.head.learn(z, part.rewards, noise=self.noise))
+                rows = model.rows(*memory.scaled(part.contexts, part.arms))
+                model = replace(model, head=model.head.learn(rows, part.rewards, noise=self.noise))
         self._model = model
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write network, head, memory and options."""
         arrays, model = self._memory.to_arrays(), self._model
         if model is not None:
-            arrays |= model.inputs.to_arrays() | model.network.to_arrays("network")
+            arrays |= model.network.to_arrays("network")
             arrays |= {"precision": model.head.precision, "response": model.head.response}
         checkpoint.write(path, "NeuralLinear", arrays, options(self))
 
@@ -182,25 +224,35 @@ class NeuralLinear:
         policy._memory = Outcomes.from_arrays(arrays, limit=policy.window)
         if "precision" in arrays:
             policy._model = Model(
-                inputs=Inputs.from_arrays(arrays),
+                features=policy.features,
                 network=Network.from_arrays(arrays, "network"),
                 head=Head.solve(arrays["precision"], arrays["response"]),
             )
         return policy
 
-    def _trained(self, model: Model, rng: np.random.Generator) -> Network:
-        memory = self._memory
-        x = model.inputs.joint(memory.contexts, memory.arms)
-        (network,) = train((model.network,), (x,), memory.rewards, rng, self._course(self.refit_epochs))
-        return network
+    def _trained(
+        self,
+        network: Network,
+        contexts: Matrix,
+        arms: Matrix,
+        rewards: Vector,
+        rng: np.random.Generator,
+        course: Course,
+    ) -> Network:
+        if self.features == "shared":
+            return train((network,), (pairs(contexts, arms),), rewards, rng, course)[0]
+        # The dot product with a one-hot arm is that arm's output, which alone gets the gradient.
+        as_it_is = Network(weights=(), biases=())
+        return train((network, as_it_is), (contexts, arms), rewards, rng, course)[0]
 
-    def _recounted(self, inputs: Inputs, network: Network, memory: Outcomes) -> Model:
+    def _recounted(self, network: Network, memory: Outcomes) -> Model:
         """Return a model whose head has learned the memory and nothing else."""
-        model = Model(inputs=inputs, network=network, head=Head.empty(1 + self.hidden[-1]))
+        head = Head.empty(1 + self.hidden[-1], blocks=len(network.biases[-1]))
+        model = Model(features=self.features, network=network, head=head)
         if not len(memory):
             return model
-        z = model.features(memory.contexts, memory.arms)
-        return replace(model, head=model.head.learn(z, memory.rewards, noise=self.noise))
+        rows = model.rows(memory.contexts, memory.arms)
+        return replace(model, head=head.learn(rows, memory.rewards, noise=self.noise))
 
     def _course(self, epochs: int, validation: float = 0.0) -> Course:
         return Course(epochs=epochs, rate=self.rate, batch=self.batch, loss="squared", validation=validation)

@@ -10,8 +10,8 @@ import numpy as np
 
 from tercet import checkpoint, checks, posterior
 from tercet.policies.base import drawn, highest, offered, options
-from tercet.policies.memory import Outcomes, in_time, whole
-from tercet.policies.networks import Course, Inputs, Network, parts, predict, sigmoid, sizes, train
+from tercet.policies.memory import Outcomes, Scale, in_time, whole
+from tercet.policies.networks import Course, Network, parts, predict, sigmoid, sizes, train
 from tercet.types import Choice, Feedback
 
 Towers = tuple[Network, ...]
@@ -35,8 +35,10 @@ class TwoTower:
     epsilon
         Probability of a uniform choice.
     refit
-        Train on, from the current weights and on all outcomes, every so many of them (at first after 1, 2,
-        4, ...). None: never, and outcomes are not remembered.
+        Train on, from the current weights and on all outcomes remembered, every so many of them (at first
+        after 1, 2, 4, ...). None: never, and no outcome is remembered.
+    window
+        Remember the newest outcomes only, so many. None: all.
 
     >>> policy, rng = TwoTower.small(), np.random.default_rng(0)
     >>> shown = Feedback(contexts=np.zeros((60, 1)), arms=np.eye(2)[[0, 1] * 30], rewards=[0.0, 1.0] * 30)
@@ -53,9 +55,9 @@ class TwoTower:
     validation: float = 0.1
     epsilon: float = 0.0
     refit: int | None = None
-    _inputs: Inputs | None = field(default=None, init=False, repr=False)
+    window: int | None = None
     _towers: Towers = field(default=(), init=False, repr=False)
-    _memory: Outcomes = field(default_factory=Outcomes, init=False, repr=False)
+    _memory: Outcomes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.context_layers = sizes("context_layers", self.context_layers)
@@ -67,12 +69,14 @@ class TwoTower:
             )
         for name in ("epochs", "batch"):
             whole(name, getattr(self, name))
-        if self.refit is not None:
-            whole("refit", self.refit)
+        for name in ("refit", "window"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name))
         checks.positive("rate", self.rate)
         checks.unit("epsilon", [self.epsilon])
         if not 0 <= self.validation < 1:
             raise ValueError(f"validation must lie in [0, 1); got {self.validation}")
+        self._memory = Outcomes(limit=self.window)
 
     @classmethod
     def small(cls, **changes: Any) -> Self:
@@ -87,14 +91,14 @@ class TwoTower:
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         """Forget everything and train new towers on the history."""
-        inputs, memory = Inputs.of(history), Outcomes()
-        layers = zip(inputs.dims, (self.context_layers, self.arm_layers), strict=True)
-        towers = tuple(Network.fresh((width, *widths), rng) for width, widths in layers)
-        columns = inputs.apart(history.contexts, history.arms)
+        memory = Outcomes(limit=self.window, scale=Scale.standard(history))
+        columns = memory.scaled(history.contexts, history.arms)
+        layers = zip(columns, (self.context_layers, self.arm_layers), strict=True)
+        towers = tuple(Network.fresh((inputs.shape[1], *widths), rng) for inputs, widths in layers)
         towers = train(towers, columns, history.rewards, rng, self._course(self.validation))
         if remember and self.refit is not None:
             memory.append(in_time(history))
-        self._inputs, self._towers, self._memory = inputs, towers, memory
+        self._towers, self._memory = towers, memory
 
     def choose(
         self,
@@ -107,28 +111,28 @@ class TwoTower:
     ) -> Choice:
         """Predict every arm's reward and play the best, or any; the context passes its tower once."""
         features, matrix = offered(context, arms)
-        means = sigmoid(predict(self._towers, self._fitted().apart(features[None], matrix)))
+        means = sigmoid(predict(self._fitted(), self._memory.scaled(features[None], matrix)))
         greedy = highest(means, rng).propensities
         return drawn(posterior.with_floor(greedy, self.epsilon), rng, means=means)
 
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
         """Remember outcomes and train on where it is time; without `refit`, learn nothing."""
-        inputs = self._fitted()
-        inputs.check(feedback.contexts, feedback.arms)
+        towers = self._fitted()
+        self._memory.check(feedback)
         if self.refit is None:
             return
         for part, due in parts(feedback, self._memory.seen, self.refit):
             self._memory.append(part)
             if due:
-                columns = inputs.apart(self._memory.contexts, self._memory.arms)
-                self._towers = train(self._towers, columns, self._memory.rewards, rng, self._course(0.0))
+                columns = (self._memory.contexts, self._memory.arms)
+                towers = train(towers, columns, self._memory.rewards, rng, self._course(0.0))
+        self._towers = towers
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write towers, memory and options."""
         arrays = self._memory.to_arrays()
-        if self._inputs is not None:
-            context, arm = self._towers
-            arrays |= self._inputs.to_arrays() | context.to_arrays("context") | arm.to_arrays("arm")
+        for name, tower in zip(("context", "arm"), self._towers, strict=bool(self._towers)):
+            arrays |= tower.to_arrays(name)
         checkpoint.write(path, "TwoTower", arrays, options(self))
 
     @classmethod
@@ -136,9 +140,8 @@ class TwoTower:
         """Read what `save` wrote."""
         arrays, spec = checkpoint.read(path, "TwoTower")
         policy = cls(**spec)
-        policy._memory = Outcomes.from_arrays(arrays)
+        policy._memory = Outcomes.from_arrays(arrays, limit=policy.window)
         if "context.0" in arrays:
-            policy._inputs = Inputs.from_arrays(arrays)
             policy._towers = tuple(Network.from_arrays(arrays, name) for name in ("context", "arm"))
         return policy
 
@@ -147,7 +150,7 @@ class TwoTower:
             epochs=self.epochs, rate=self.rate, batch=self.batch, loss="logistic", validation=validation
         )
 
-    def _fitted(self) -> Inputs:
-        if self._inputs is None:
+    def _fitted(self) -> Towers:
+        if not self._towers:
             raise ValueError("the towers must be built first: call fit(history, rng); history may be empty")
-        return self._inputs
+        return self._towers

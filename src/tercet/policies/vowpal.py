@@ -17,6 +17,9 @@ from tercet.policies.memory import in_time
 from tercet.types import Choice, Feedback
 
 Explore = Literal["squarecb", "cover", "regcb"]
+# Products of two features are squared in float32, and one NaN would stay in the model for ever: sizes (in
+# units of the history) are cut to those whose fourth power it holds, and smaller ones count as zero.
+LARGEST, LEAST = 1e9, 1e-9
 SMALLEST = 1e-6  # a propensity of 0, which a log may hold, would weigh an outcome without end
 
 
@@ -40,8 +43,9 @@ class Vowpal:
     `cover` weighs outcomes by their propensities, and takes a missing one for that of a uniform choice;
     the other two ignore them by design.
 
-    Features may have any scale. Vowpal Wabbit learns it, but would not save what it learns for each policy
-    of a `cover`, which takes the scale from the history instead.
+    Features are divided by their largest of the history. Vowpal Wabbit learns their scale itself, and this
+    changes nothing but rounding there; but it would not save what it learns for each policy of a `cover`,
+    and in float32 it does not survive all that float32 can hold.
     """
 
     explore: Explore = "squarecb"
@@ -55,7 +59,7 @@ class Vowpal:
     _model: Any = field(default=None, init=False, repr=False)
     _desk: Any = field(default=None, init=False, repr=False)
     _dims: tuple[int, int] | None = field(default=None, init=False, repr=False)
-    _units: Vector | None = field(default=None, init=False, repr=False)  # of the joint features, for a cover
+    _units: Vector | None = field(default=None, init=False, repr=False)  # of the joint features
 
     def __post_init__(self) -> None:
         if self.explore not in get_args(Explore):
@@ -72,9 +76,8 @@ class Vowpal:
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         """Forget everything, then learn the history in the order of its times."""
         self._close()
-        if self.explore == "cover":
-            largest = np.abs(history.joint()).max(axis=0, initial=0)
-            self._units = np.where(largest > 0, largest, 1)
+        largest = np.abs(history.joint()).max(axis=0, initial=0)
+        self._units = np.where(largest > 0, largest, 1)
         self.update(in_time(history if remember else history[:0]), rng)
 
     def choose(
@@ -149,6 +152,7 @@ class Vowpal:
         """Return a decision in Vowpal Wabbit's text format, with the label (if any) on the arm played."""
         if self._units is not None:
             context, arms = context / self._units[: len(context)], arms / self._units[len(context) :]
+        context, arms = (np.clip(part, -LARGEST, LARGEST) for part in (context, arms))
         lines = [f"shared |c {_features(context)}", *(f"|a {_features(arm)}" for arm in arms)]
         lines[1 + played] = f"{label} {lines[1 + played]}"
         return lines
@@ -196,8 +200,7 @@ class Vowpal:
 
 
 def _features(row: Vector) -> str:
-    # Vowpal Wabbit reads float32, and takes a number too small for that for a word.
-    known = np.flatnonzero(np.abs(row) >= np.finfo(np.float32).tiny)
+    known = np.flatnonzero(np.abs(row) >= LEAST)
     return " ".join(f"{column}:{value:.9g}" for column, value in zip(known, row[known], strict=True))
 
 
