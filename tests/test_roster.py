@@ -37,16 +37,22 @@ def test_groups_can_be_picked_and_unknown_ones_are_named() -> None:
         roster("C3", one_hot=False)
 
 
+# How each kind of memory is cut short: two policies have nothing but a learning rate.
+WAYS = {"half_life", "window", "discount", "forgetting", "limit"}
+RATES = {"Vowpal": "power", "EpsilonSGD": "step"}
+
+
 @pytest.mark.parametrize("one_hot", [True, False])
-def test_whoever_is_tuned_may_forget_or_not(one_hot: bool) -> None:
-    ways = {"half_life", "window", "discount", "power", "forgetting", "step", "share", "refit"}
+def test_whoever_is_tuned_may_choose_how_fast_to_forget(one_hot: bool) -> None:
     for name, contender in roster(one_hot=one_hot).items():
         if not contender.settings:
             continue
         everything = [contender.policy, *contender.settings]
+        ways = {RATES.get(type(contender.policy).__name__, "")} | WAYS
         memories = {tuple(repr(getattr(policy, way, None)) for way in sorted(ways)) for policy in everything}
         assert len(memories) > 1, name
         assert len({repr(policy) for policy in everything}) == len(everything), name  # none twice
+        assert repr(everything[0]) == repr(contender.policy)
 
 
 def test_a_discount_a_window_and_a_decay_forget_as_fast() -> None:

@@ -2,9 +2,11 @@
 
 The published constants are those of the policy's own paper, and those of the C3 paper's comparison where
 that leaves them open.
-A tuned contender chooses between a few settings on the history, within the experiment's budget. All may
-choose how fast to forget among the same half-lives, each in its own way: as a discount, as a window whose
-outcomes are as old on average, as decay in time, or by refitting on a window.
+A tuned contender chooses between a few settings on the history, within the experiment's budget. How fast
+to forget is among its choices, with the same half-lives for all: as a discount, as a window whose outcomes
+are as old on average, as decay in time, or by refitting on a window. Three know other means: Vowpal Wabbit
+and the linear model of the simplified restless bandit have a learning rate, and KernelUCB and the Gaussian
+process, whose cost grows with their memory, never keep everything.
 """
 
 from collections.abc import Callable
@@ -88,10 +90,11 @@ class Stage:
         return [None, *(self.pace * outcomes for outcomes in self.half_lives)]
 
 
-def roster(*groups: str, one_hot: bool, **options: Any) -> Group:
+def roster(*groups: str, one_hot: bool, tuned: bool | None = None, **options: Any) -> Group:
     """Return the contenders of the named groups (all without a name) for `Experiment(policies=...)`.
 
-    `options` are those of `Stage`.
+    `tuned` keeps only the contenders that are tuned, or only those that are not; `options` are those of
+    `Stage`.
 
     >>> list(roster("simple", one_hot=True))[:2]
     ['uniform', 'Thompson per arm']
@@ -104,36 +107,36 @@ def roster(*groups: str, one_hot: bool, **options: Any) -> Group:
 
 
 def _simple(stage: Stage) -> Group:
+    counter = ArmThompson(explore="greedy", floor=0.05)
     return {
         "uniform": Contender(policy=Uniform()),
         "Thompson per arm": Contender(policy=ArmThompson()),
         "Thompson per arm, tuned": _tuned(ArmThompson(), half_life=stage.times),
-        "click counter, tuned": _tuned(ArmThompson(explore="greedy", floor=0.05), half_life=stage.times),
+        "click counter, tuned": _tuned(counter, half_life=stage.times, floor=[0.05, 0.01]),
         "correlated arms": Contender(policy=CorrelatedArms()),
-        "correlated arms, tuned": _tuned(CorrelatedArms(), half_life=stage.times),
+        "correlated arms, tuned": _tuned(CorrelatedArms(), half_life=stage.times, width=[1.0, 0.3]),
     }
 
 
 def _linear(stage: Stage) -> Group:
     form: Any = {"features": stage.features}
     shared = {"LinUCB, shared": Contender(policy=LinUCB(width=1.96))} if stage.one_hot else {}
-    finite = [window for window in stage.windows if window is not None]
+    fading: Any = {"discount": stage.discounts, "penalty": [1.0, 100.0]}
+    radii: Any = {"penalty": [0.5, 50.0], "radius": [None, 0.3, 0.05]}
     return {
         "LinUCB": Contender(policy=LinUCB(width=1.96, **form)),
         **shared,
-        "LinUCB, tuned": _tuned(LinUCB(**form), width=[1.96, 0.3, 0.05], discount=stage.discounts),
+        "LinUCB, tuned": _tuned(LinUCB(**form), **fading, width=[1.96, 0.3, 0.05]),
         "LinTS": Contender(policy=LinTS(**form)),
-        "LinTS, tuned": _tuned(LinTS(**form), scale=[None, 0.3, 0.05], discount=stage.discounts),
+        "LinTS, tuned": _tuned(LinTS(**form), **fading, scale=[None, 0.3, 0.05]),
         # With unit noise and penalty its numbers are those of LinUCB: tuned it is "LinUCB, tuned".
         "Bayesian linear regression": Contender(policy=BayesianLinear(**form)),
         "SquareCB": Contender(policy=SquareCB(**form)),
-        "SquareCB, tuned": _tuned(SquareCB(**form), gamma_scale=[10.0, 100.0], discount=stage.discounts),
+        "SquareCB, tuned": _tuned(SquareCB(**form), **fading, gamma_scale=[10.0, 100.0]),
         "SW-LinUCB": Contender(policy=SWLinUCB(**form)),
-        "SW-LinUCB, tuned": _tuned(SWLinUCB(**form), radius=[None, 0.5, 0.1], window=[50_000, *finite]),
+        "SW-LinUCB, tuned": _tuned(SWLinUCB(**form), window=[50_000, *stage.windows[1:]], **radii),
         "D-LinUCB": Contender(policy=DLinUCB(**form)),
-        "D-LinUCB, tuned": _tuned(
-            DLinUCB(**form), radius=[None, 0.5, 0.1], discount=[0.95, *stage.discounts[1:], 0.9999]
-        ),
+        "D-LinUCB, tuned": _tuned(DLinUCB(**form), discount=[0.95, *stage.discounts], **radii),
         "restless, simplified": Contender(policy=EpsilonSGD(**form)),
         "restless, simplified, tuned": _tuned(
             EpsilonSGD(**form), step=[0.001, 0.003, 0.01, 0.03], epsilon=[0.1, 0.02]
@@ -142,73 +145,89 @@ def _linear(stage: Stage) -> Group:
 
 
 def _trees(stage: Stage) -> Group:
+    # Large trees are best on tables with much to learn, small ones where rewards are mostly noise.
+    boosting = Boosting(), Boosting(trees=50, leaves=7)
+    bootstrap = BootstrapBoosting(), BootstrapBoosting(trees=50, leaves=7)
+    windows = [None, stage.windows[-1]]
     return {
         "LightGBM, greedy, not updated": Contender(policy=Boosting(refit=None, epsilon=0.0)),
         "LightGBM, refitted": Contender(policy=Boosting(half_life=stage.times[-1])),
         "LightGBM, refitted, tuned": _tuned(
-            Boosting(), epsilon=[0.05, 0.01], window=stage.windows, half_life=stage.times
+            *boosting, half_life=stage.times, window=windows, epsilon=[0.05, 0.01]
         ),
         "LightGBM, bootstrapped": Contender(policy=BootstrapBoosting()),
-        "LightGBM, bootstrapped, tuned": _tuned(BootstrapBoosting(), window=stage.windows),
+        "LightGBM, bootstrapped, tuned": _tuned(*bootstrap, window=stage.windows),
     }
 
 
 def _vowpal(stage: Stage) -> Group:  # noqa: ARG001 - its memory is its learning rate
     group: Group = {}
-    for explore in ("squarecb", "cover", "regcb"):
-        policy = Vowpal(explore=explore)
+    boldness: dict[str, Any] = {
+        "squarecb": {"gamma": [10.0, 100.0]},
+        "cover": {"covers": [3, 10]},
+        "regcb": {"mellowness": [0.1, 0.01]},
+    }
+    for explore, choices in boldness.items():
+        policy = Vowpal(explore=explore)  # type: ignore[arg-type]
         group[f"Vowpal Wabbit {explore}"] = Contender(policy=policy)
         # With power 0 the learning rate stays up, which is how Vowpal Wabbit forgets.
-        group[f"Vowpal Wabbit {explore}, tuned"] = _tuned(policy, power=[0.5, 0.0], rate=[0.5, 0.05])
+        tuned = _tuned(policy, power=[0.5, 0.0], rate=[0.5, 0.05], **choices)
+        group[f"Vowpal Wabbit {explore}, tuned"] = tuned
     return group
 
 
 def _kernel(stage: Stage) -> Group:
-    windows = [500, *(min(window, 2000) for window in stage.windows if window is not None)]
+    windows = [500, *(min(window or 0, 2000) for window in stage.windows[1:])]
+    neighbours: Any = {"window": stage.windows, "pooled": [False, True], "neighbours": [20, 100]}
     return {
         "KernelUCB": Contender(policy=KernelUCB()),
-        "KernelUCB, tuned": _tuned(KernelUCB(), width=[1.0, 0.1], window=windows),
+        "KernelUCB, tuned": _tuned(KernelUCB(), window=windows, penalty=[1.0, 0.1], width=[1.0, 0.1]),
         "kNN-UCB": Contender(policy=NeighbourUCB()),
-        "kNN-UCB, tuned": _tuned(
-            NeighbourUCB(), width=[0.1, 0.02], pooled=[False, True], window=stage.windows
-        ),
+        "kNN-UCB, tuned": _tuned(NeighbourUCB(), **neighbours, width=[0.1, 0.3]),
         "Gaussian process": Contender(policy=ForgetfulGP(), seeds=SLOW),
-        "Gaussian process, tuned": _tuned(ForgetfulGP(), width=[1.96, 0.3], share=[0.05, 1.0], seeds=SLOW),
+        "Gaussian process, tuned": _tuned(ForgetfulGP(), limit=[1000, 300], width=[1.96, 0.3], seeds=SLOW),
     }
 
 
 def _neural(stage: Stage) -> Group:
-    group: Group = {}
+    form: Any = {"features": stage.features}
     constant = 1.0 if stage.news else 1e-5
+    group: Group = {}
     for name, make in (("NeuralUCB", NeuralUCB), ("NeuralTS", NeuralTS)):
-        published = make(penalty=constant, variance=constant)
+        published = make(penalty=constant, variance=constant, **form)
         group |= {
             name: Contender(policy=published, seeds=SLOW),
             f"{name}, window": Contender(policy=replace(published, window=2000), seeds=SLOW),
-            f"{name}, tuned": _tuned(make(), variance=[1e-5, 1e-3], window=stage.windows, seeds=SLOW),
+            f"{name}, tuned": _tuned(make(**form), window=stage.windows, variance=[1e-5, 1e-3], seeds=SLOW),
         }
-    tower = {"refit": [None, 500], "epsilon": [0.0, 0.05], "rate": [8e-3, 8e-4]}
+    refits: Any = {"window": stage.windows, "refit": [200, 50], "seeds": SLOW}
     return group | {
-        "NeuralLinear": Contender(policy=NeuralLinear(), seeds=SLOW),
-        "NeuralLinear, tuned": _tuned(NeuralLinear(), window=stage.windows, noise=[0.5, 0.1], seeds=SLOW),
+        "NeuralLinear": Contender(policy=NeuralLinear(**form), seeds=SLOW),
+        "NeuralLinear, tuned": _tuned(NeuralLinear(**form), **refits, noise=[0.5, 0.1]),
         "MLP, ε-greedy": Contender(policy=EpsilonGreedyMLP(), seeds=SLOW),
-        "MLP, ε-greedy, tuned": _tuned(
-            EpsilonGreedyMLP(), window=stage.windows, epsilon=[0.05, 0.01], seeds=SLOW
-        ),
+        "MLP, ε-greedy, tuned": _tuned(EpsilonGreedyMLP(), **refits, epsilon=[0.05, 0.01]),
         "two towers, small": Contender(policy=TwoTower.small(), seeds=SLOW),
         "two towers, large": Contender(policy=TwoTower.large(), seeds=SLOW),
-        "two towers, tuned": _tuned(TwoTower.small(), **tower, seeds=SLOW),
+        "two towers, tuned": _tuned(
+            TwoTower.small(),
+            replace(TwoTower.small(), rate=8e-4),
+            TwoTower.large(),
+            window=stage.windows,
+            refit=[None, 200],
+            seeds=SLOW,
+        ),
     }
 
 
 def _c3(stage: Stage) -> Group:
     forgetting = [None if time is None else Decay(half_life=time) for time in stage.times]
+    greedy = C3(explore="greedy", progress=False)
     return {
         "C3, as in the paper": Contender(policy=C3.paper(progress=False, **(NEWS if stage.news else {}))),
         "C3": Contender(policy=C3(progress=False)),
         "C3, tuned": _tuned(C3(progress=False), forgetting=forgetting, sharpness=[3.0, 20.0]),
-        "C3, greedy": Contender(policy=C3(explore="greedy", progress=False)),
-        "C3, greedy, tuned": _tuned(C3(explore="greedy", progress=False), forgetting=forgetting),
+        "C3, greedy": Contender(policy=greedy),
+        "C3, greedy, tuned": _tuned(greedy, forgetting=forgetting),
         "C3, NWKR": Contender(policy=C3(importance=False, progress=False)),
     }
 
@@ -217,12 +236,10 @@ def _oracle(stage: Stage) -> Group:
     return {"supervised": Contender(policy=Supervised())} if stage.one_hot else {}
 
 
-def _tuned(policy: Any, *, seeds: int | None = None, **choices: Any) -> Contender:
-    """Return a contender with every combination of the choices, its own options first."""
-    settings = [
-        replace(policy, **dict(zip(choices, values, strict=True))) for values in product(*choices.values())
-    ]
-    first, *others = settings
+def _tuned(*policies: Any, seeds: int | None = None, **choices: Any) -> Contender:
+    """Return a contender with every combination of the choices, the published ones first."""
+    combinations = [dict(zip(choices, values, strict=True)) for values in product(*choices.values())]
+    first, *others = [replace(policy, **options) for options in combinations for policy in policies]
     return Contender(policy=first, settings=tuple(others), seeds=seeds)
 
 

@@ -126,6 +126,22 @@ def test_an_empty_history_scales_by_the_number_of_features_alone() -> None:
     np.testing.assert_allclose(arms, np.full((4, 3), 5**-0.5))
 
 
+def test_a_standard_scale_gives_each_feature_of_the_history_mean_zero_and_spread_one() -> None:
+    history = some(400)
+    for columns in Scale.standard(history).apply(history.contexts, history.arms):
+        np.testing.assert_allclose(columns.mean(0), 0, atol=1e-12)
+        np.testing.assert_allclose(columns.std(0), 1)
+    contexts, arms = Scale.standard(history, arms=False).apply(history.contexts, history.arms)
+    np.testing.assert_allclose(contexts.std(0), 1)
+    np.testing.assert_array_equal(arms, history.arms)
+
+
+def test_a_standard_scale_without_a_history_leaves_features_and_cuts_monsters() -> None:
+    contexts, arms = Scale.standard(some(0)).apply(np.full((1, 2), 0.7), np.array([[1e38, -1e38, 0.0]]))
+    np.testing.assert_array_equal(contexts, 0.7)
+    np.testing.assert_array_equal(arms, [[10, -10, 0]])
+
+
 def test_a_memory_with_a_scale_keeps_scaled_features_and_the_keys_of_the_arms() -> None:
     history, scale = some(20), Scale.of(some(20))
     memory = Outcomes(limit=5, scale=scale)
@@ -136,8 +152,10 @@ def test_a_memory_with_a_scale_keeps_scaled_features_and_the_keys_of_the_arms() 
     np.testing.assert_array_equal(memory.scaled(contexts, arms)[1], scale.apply(contexts, arms)[1])
 
 
-def test_a_scale_goes_with_its_memory_through_a_file() -> None:
-    memory, history = Outcomes(scale=Scale.of(some(20))), some(5, seed=1)
+@pytest.mark.parametrize("measure", [Scale.of, Scale.standard])
+def test_a_scale_goes_with_its_memory_through_a_file(measure: Any) -> None:
+    memory, history = Outcomes(scale=measure(some(20))), some(5, seed=1)
+    history.contexts[0] = 1e38  # beyond any reach
     again = Outcomes.from_arrays(through_a_file(memory.to_arrays()))
     for one, two in zip(
         memory.scaled(history.contexts, history.arms),

@@ -7,7 +7,7 @@ import torch
 
 from tercet import Feedback
 from tercet.policies.mlp import EpsilonGreedyMLP
-from tercet.policies.networks import sigmoid
+from tercet.policies.networks import pairs, sigmoid
 
 RNG = np.random.default_rng  # made anew for each call
 
@@ -37,9 +37,8 @@ def parameters(policy: EpsilonGreedyMLP) -> list[np.ndarray]:
 def test_expected_rewards_are_those_of_the_same_network_in_torch() -> None:
     policy = small(hidden=(8, 6))
     policy.fit(logged(60), RNG(0))
-    assert policy._inputs is not None
     context, arms = np.array([0.4, -1.0]), RNG(1).normal(size=(5, 3))
-    values = torch.tensor(policy._inputs.joint(context[None], arms))
+    values = torch.tensor(pairs(*policy._memory.scaled(context[None], arms)))
     layers = [torch.tensor(array) for array in parameters(policy)]
     for number in range(0, len(layers), 2):
         values = values @ layers[number] + layers[number + 1]
@@ -50,10 +49,9 @@ def test_expected_rewards_are_those_of_the_same_network_in_torch() -> None:
 def test_it_learns_an_interaction_and_explores_evenly() -> None:
     policy = EpsilonGreedyMLP(epsilon=0.3, epochs=15)
     policy.fit(logged(3_000), RNG(0))
-    assert policy._inputs is not None
     assert policy._network is not None
     fresh = logged(300, seed=1)
-    means = sigmoid(policy._network(policy._inputs.joint(fresh.contexts, fresh.arms))[:, 0])
+    means = sigmoid(policy._network(pairs(*policy._memory.scaled(fresh.contexts, fresh.arms)))[:, 0])
     # Who knows the average only is off by .25.
     assert np.abs(means - chance(fresh.contexts, fresh.arms)).mean() < 0.08
     choice = policy.choose([1.0, 0.0], [[1.5, 0, 0], [-1.5, 0, 0], [-1.2, 0, 0]], RNG(0))
@@ -111,7 +109,7 @@ def test_before_fit_it_says_what_to_do_and_later_it_refuses_other_widths() -> No
     with pytest.raises(ValueError, match=r"call fit\(history, rng\)"):
         policy.choose([0.0], np.eye(2), RNG(0))
     policy.fit(logged(5), RNG(0))
-    with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as in fit; got \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as before; got \(1, 2\)"):
         policy.update(Feedback.one(context=[0.0], arm=[1.0, 0.0], reward=1.0), RNG(0))
     assert len(policy._memory) == 5
 

@@ -13,10 +13,10 @@ from tercet.policies import networks
 from tercet.policies.networks import (
     Adam,
     Course,
-    Inputs,
     Loss,
     Network,
     error,
+    pairs,
     parts,
     predict,
     sigmoid,
@@ -162,29 +162,26 @@ def test_logits_of_any_size_have_a_probability() -> None:
     assert error(np.array([1e9]), np.array([0.0]), "logistic") == 1e9
 
 
-def test_context_and_arm_are_standardised_and_weigh_alike() -> None:
-    history = some(400)
-    inputs = Inputs.of(history)
-    contexts, arms = inputs.apart(history.contexts, history.arms)
-    for columns in (contexts, arms):
-        np.testing.assert_allclose(columns.mean(0), 0, atol=1e-12)
-        np.testing.assert_allclose(columns.std(0), 1)
-    joint = inputs.joint(history.contexts, history.arms)
-    np.testing.assert_allclose([(joint[:, :6] ** 2).sum(1).mean(), (joint[:, 6:] ** 2).sum(1).mean()], 4)
-    one = inputs.joint(history.contexts[:1], history.arms[:3])
-    np.testing.assert_allclose(one, inputs.joint(history.contexts[[0, 0, 0]], history.arms[:3]))
+def test_context_and_arm_weigh_alike_and_a_single_context_goes_with_every_arm() -> None:
+    rng = RNG(0)
+    contexts, arms = rng.normal(size=(4_000, 6)), rng.normal(size=(4_000, 2))
+    joint = pairs(contexts, arms)
+    halves = [(joint[:, :6] ** 2).sum(1).mean(), (joint[:, 6:] ** 2).sum(1).mean()]
+    np.testing.assert_allclose(halves, 4, rtol=0.1)
+    np.testing.assert_array_equal(pairs(contexts[:1], arms[:3]), pairs(contexts[[0, 0, 0]], arms[:3]))
 
 
-def test_without_a_history_features_stay_and_monsters_are_cut() -> None:
-    inputs = Inputs.of(some(0))
-    contexts, arms = inputs.apart(np.full((1, 6), 0.7), np.array([[1e38, -1e38]]))
-    np.testing.assert_array_equal(contexts, 0.7)
-    np.testing.assert_array_equal(arms, [[10, -10]])
-
-
-def test_features_of_another_width_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"must have \(6, 2\) features, as in fit; got \(6, 3\)"):
-        Inputs.of(some(3)).joint(np.zeros((1, 6)), np.zeros((2, 3)))
+def test_a_network_without_layers_passes_its_inputs_on_and_learns_nothing() -> None:
+    rng = RNG(0)
+    x, shown = rng.normal(size=(30, 2)), np.eye(3)[rng.integers(3, size=30)]
+    start, as_it_is = Network.fresh((2, 4, 3), rng), Network(weights=(), biases=())
+    predicted = predict((start, as_it_is), (x, shown))
+    np.testing.assert_array_equal(predicted, start(x)[np.arange(30), shown.argmax(1)])
+    course = Course(epochs=1, rate=1e-2, batch=30, loss="squared")
+    only = shown[:, 0] == 1
+    trained, _ = train((start, as_it_is), (x[only], shown[only]), np.ones(only.sum()), rng, course)
+    np.testing.assert_array_equal(trained.weights[-1][:, 1:], start.weights[-1][:, 1:])
+    assert not np.array_equal(trained.weights[-1][:, 0], start.weights[-1][:, 0])
 
 
 def test_refits_come_after_doublings_and_then_regularly() -> None:

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,10 +36,9 @@ def contents(path: Path, policy: TwoTower) -> bytes:
 def test_expected_rewards_are_those_of_the_same_towers_in_torch() -> None:
     policy = TwoTower.large(epochs=1)
     policy.fit(logged(80), RNG(0))
-    assert policy._inputs is not None
     context, arms = np.array([0.4, -1.0]), RNG(1).normal(size=(5, 3))
     outputs = []
-    columns = policy._inputs.apart(np.tile(context, (5, 1)), arms)
+    columns = policy._memory.scaled(np.tile(context, (5, 1)), arms)
     for tower, inputs in zip(policy._towers, columns, strict=True):
         module = torch.nn.Sequential()
         for weight, bias in zip(tower.weights, tower.biases, strict=True):
@@ -95,6 +95,18 @@ def test_with_refit_what_is_learned_does_not_depend_on_the_batches(tmp_path: Pat
     assert many._towers is not start
 
 
+def test_with_a_window_it_refits_on_the_newest_outcomes_only(tmp_path: Path) -> None:
+    short, other, feedback = tiny(refit=16, window=12), tiny(refit=16, window=12), logged(64)
+    old = replace(feedback, rewards=np.where(np.arange(64) < 36, 1 - feedback.rewards, feedback.rewards))
+    for policy, seen in ((short, feedback), (other, old)):
+        policy.fit(logged(8), RNG(0), remember=False)
+        policy.update(seen[:47], RNG(1))
+        policy._towers = short._towers  # forget what the old ones taught
+        policy.update(seen[47:48], RNG(2))
+    np.testing.assert_array_equal(short._memory.rewards, feedback.rewards[36:48])
+    assert contents(tmp_path / "a", short) == contents(tmp_path / "b", other)
+
+
 def test_a_history_that_is_not_remembered_still_trains_the_towers() -> None:
     policy, untrained = tiny(refit=16), tiny(refit=16)
     policy.fit(logged(30), RNG(0), remember=False)
@@ -118,7 +130,7 @@ def test_before_fit_it_says_what_to_do_and_later_it_refuses_other_widths() -> No
     with pytest.raises(ValueError, match=r"call fit\(history, rng\)"):
         policy.choose([0.0], np.eye(2), RNG(0))
     policy.fit(logged(5), RNG(0))
-    with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as in fit; got \(1, 2\)"):
+    with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as before; got \(1, 2\)"):
         policy.update(Feedback.one(context=[0.0], arm=[1.0, 0.0], reward=1.0), RNG(0))
 
 
@@ -133,6 +145,7 @@ def test_before_fit_it_says_what_to_do_and_later_it_refuses_other_widths() -> No
         ({"epochs": 0}, "epochs must be"),
         ({"batch": 0}, "batch must be"),
         ({"refit": 0}, "refit must be"),
+        ({"window": 0}, "window must be"),
         ({"validation": 1.0}, r"validation must lie in \[0, 1\)"),
     ],
 )

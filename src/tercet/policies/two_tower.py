@@ -131,7 +131,8 @@ class TwoTower:
     def save(self, path: str | PathLike[str]) -> None:
         """Write towers, memory and options."""
         arrays = self._memory.to_arrays()
-        for name, tower in zip(("context", "arm"), self._towers, strict=bool(self._towers)):
+        # Before fit there are no towers.
+        for name, tower in zip(("context", "arm"), self._towers, strict=False):
             arrays |= tower.to_arrays(name)
         checkpoint.write(path, "TwoTower", arrays, options(self))
 

@@ -5,4 +5,7 @@ from tests.laws.policies import Subject
 SUBJECTS = {
     "NeuralLinear": Subject(lambda: NeuralLinear(refit=20), NeuralLinear.load, draws=400),
     "sliding NeuralLinear": Subject(lambda: NeuralLinear(refit=20, window=100), NeuralLinear.load, draws=400),
+    "disjoint NeuralLinear": Subject(
+        lambda: NeuralLinear(refit=20, features="disjoint"), NeuralLinear.load, one_hot=True
+    ),
 }
