@@ -24,6 +24,7 @@ class Recorded:
     ready: list[Round]
     started: float = 0.0
     streaming: bool = False
+    one_log: bool = False
 
     def history(self, rng: np.random.Generator) -> Feedback:  # noqa: ARG002
         """Return the history."""

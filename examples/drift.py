@@ -1,6 +1,6 @@
 """Drift in nine ways, three of which are controls where coupled arms can not help.
 
-    tercet run examples/drift.py
+tercet run examples/drift.py
 """
 
 from tercet.environments.drift import KINDS, Drift

@@ -101,3 +101,20 @@ def test_a_change_shortly_before_the_end_does_not_hide_the_others() -> None:
 
 def test_recovery_is_unknown_where_the_regret_is() -> None:
     assert np.isnan(metrics.recovery_steps([np.full(1000, np.nan)], [np.arange(1000) % 500 == 0]))
+
+
+def test_blocks_are_equal_stretches_of_time() -> None:
+    times = np.array([10.0, 10.4, 10.5, 15.0, 19.9, 20.0])
+    np.testing.assert_array_equal(metrics.blocks(times), [0, 0, 1, 10, 19, 19])
+    np.testing.assert_array_equal(metrics.blocks(np.full(3, 7.0)), [0, 0, 0])
+
+
+def test_a_quiet_block_is_zero_for_who_played_the_seed_and_unknown_for_others() -> None:
+    steps = pd.DataFrame(
+        [("one", 0, 3, 1.0), ("one", 0, 3, 2.0), ("one", 1, 3, 4.0), ("one", 1, 8, 5.0), ("two", 1, 8, 6.0)],
+        columns=["policy", "seed", "block", "regret"],
+    )
+    totals = metrics.totals(steps, "regret")
+    # Twice each block's, for there are two: the mean over blocks is the total of the run.
+    np.testing.assert_array_equal(totals.loc[3], [[6, np.nan], [8, 0]])
+    np.testing.assert_array_equal(totals.loc[8], [[0, np.nan], [10, 12]])

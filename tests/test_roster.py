@@ -37,6 +37,13 @@ def test_groups_can_be_picked_and_unknown_ones_are_named() -> None:
         roster("C3", one_hot=False)
 
 
+def test_rows_can_be_the_tuned_or_the_published_ones() -> None:
+    published, tuned = (roster(one_hot=True, tuned=choice) for choice in (False, True))
+    assert published.keys() | tuned.keys() == roster(one_hot=True).keys()
+    assert not any(contender.settings for contender in published.values())
+    assert all(contender.settings for contender in tuned.values())
+
+
 # How each kind of memory is cut short: two policies have nothing but a learning rate.
 WAYS = {"half_life", "window", "discount", "forgetting", "limit"}
 RATES = {"Vowpal": "power", "EpsilonSGD": "step"}

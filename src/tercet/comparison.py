@@ -11,14 +11,12 @@ from tercet import metrics
 from tercet.checks import Array, Vector
 from tercet.results import ResultError, Results
 from tercet.statistics import FEWEST, Interval, Lift, holm, interval, lift, p_value
-from tercet.types import Ids
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Measure = Literal["regret", "dynamic_regret", "reward"]
 SIGNIFICANT = 0.05
-BLOCKS = 20  # of time, where all seeds replay one log; those in which nothing happened do not count
 NEEDED = ["world_digest", "oracle", "fit_seconds", "budget_seconds", "tried"]  # in every run's summary
 
 
@@ -127,7 +125,7 @@ class _Arena:
     rows: "pd.DataFrame"
     runs: "pd.DataFrame"
     one_log: bool
-    values: "pd.DataFrame"  # of the measure: see _totals
+    values: "pd.DataFrame"  # of the measure: see metrics.totals
     rewards: "pd.DataFrame"
     ranking: list[str]  # best first
     oracles: set[str]
@@ -135,15 +133,15 @@ class _Arena:
     @classmethod
     def of(cls, rows: "pd.DataFrame", runs: "pd.DataFrame", measure: Measure) -> Self:
         one_log = _one_log(runs)
-        rows = rows.assign(block=_blocks(rows["time"].to_numpy()) if one_log else 0)
-        values = _totals(rows, measure)
+        rows = rows.assign(block=metrics.blocks(rows["time"].to_numpy()) if one_log else 0)
+        values = metrics.totals(rows, measure)
         return cls(
             measure=measure,
             rows=rows,
             runs=runs,
             one_log=one_log,
             values=values,
-            rewards=_totals(rows, "reward"),
+            rewards=metrics.totals(rows, "reward"),
             ranking=_ranking(-values if measure == "reward" else values),
             oracles=set(runs.loc[runs["oracle"], "policy"]),
         )
@@ -214,23 +212,6 @@ class _Arena:
             tried=float(runs["tried"].mean()),
             settings=_settings(runs),
         )
-
-
-def _totals(rows: "pd.DataFrame", column: str) -> "pd.DataFrame":
-    """Return a row for each block of each seed and a column a policy: totals, or of rewards means a step."""
-    runs = rows.pivot_table(
-        index=["policy", "seed"], columns="block", values=column, aggfunc="sum", fill_value=0
-    )
-    # A block counts as if the whole run went as it did, so that the mean over blocks is the run's.
-    steps = rows.groupby(["policy", "seed"]).size() if column == "reward" else 1
-    long = (runs.shape[1] * runs).div(steps, axis=0).melt(ignore_index=False).reset_index()
-    return long.pivot(index=["block", "seed"], columns="policy", values="value")
-
-
-def _blocks(times: Vector) -> Ids:
-    """Return the number of the stretch, of equally long ones from the first time to the last."""
-    since, span = times - times.min(), np.ptp(times)
-    return np.minimum(since * BLOCKS / (span or 1.0), BLOCKS - 1).astype(np.int64)
 
 
 def _ranking(losses: "pd.DataFrame") -> list[str]:

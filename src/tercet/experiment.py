@@ -217,6 +217,7 @@ def work(task: Task) -> Done:
     try:
         world, luck = np.random.default_rng(task.job.seed).spawn(2)
         environment = task.scenario.draw(world)
+        one_log = environment.one_log
         policy = select if task.contender.settings else fresh(task.contender.policy)
         trace = play(policy, environment, luck, steps=task.steps)
     except (Exception, SystemExit):  # told at the end, with the run's name
@@ -224,13 +225,12 @@ def work(task: Task) -> Done:
     seconds = perf_counter() - started
     summary = {
         "world_digest": trace.world,
-        "one_log": environment.one_log,
+        "one_log": one_log,
         "fit_seconds": trace.fit_seconds,
         "run_seconds": seconds,
         "oracle": isinstance(task.contender.policy, Oracle),
         "budget_seconds": task.tuning.seconds if tuned else 0.0,
         "tuning_seconds": tuned[0].seconds if tuned else 0.0,
-        "settings": len(task.contender.settings) + 1 if tuned else 0,
         "tried": tuned[0].tried if tuned else 0,
         "tuning_rows": tuned[0].rows if tuned else 0,
         "chosen": words(tuned[0].policy if tuned else task.contender.policy),

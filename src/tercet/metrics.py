@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tercet.checks import Array, Vector
+from tercet.types import Ids
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,8 +15,26 @@ if TYPE_CHECKING:
 SURE = 1e-3  # predictions are cut to [SURE, 1 - SURE]: linear models leave the unit interval
 FIRST_IMPRESSIONS = 100
 BINS = 10
+BLOCKS = 20  # of time, where all seeds replay one log
 SMOOTHED = 25  # steps
 BEFORE = 100  # steps before a change that tell the level to come back to
+
+
+def blocks(times: Vector) -> Ids:
+    """Return the number of the stretch, of equally long ones from the first time to the last."""
+    since, span = times - times.min(), np.ptp(times)
+    return np.minimum(since * BLOCKS / (span or 1.0), BLOCKS - 1).astype(np.int64)
+
+
+def totals(rows: "pd.DataFrame", column: str) -> "pd.DataFrame":
+    """Return a row for each block of each seed and a column a policy: totals, or of rewards means a step."""
+    runs = rows.pivot_table(
+        index=["policy", "seed"], columns="block", values=column, aggfunc="sum", fill_value=0
+    )
+    # A block counts as if the whole run went as it did, so that the mean over blocks is the run's.
+    steps = rows.groupby(["policy", "seed"]).size() if column == "reward" else 1
+    long = (runs.shape[1] * runs).div(steps, axis=0).melt(ignore_index=False).reset_index()
+    return long.pivot(index=["block", "seed"], columns="policy", values="value")
 
 
 def summarise(rows: "pd.DataFrame") -> dict[str, float]:

@@ -103,7 +103,14 @@ def roster(*groups: str, one_hot: bool, tuned: bool | None = None, **options: An
     if unknown:
         raise ValueError(f"groups must be of {', '.join(GROUPS)}; got {', '.join(unknown)}")
     stage = Stage(one_hot=one_hot, **options)
-    return {name: contender for group in groups or GROUPS for name, contender in GROUPS[group](stage).items()}
+    everybody = {
+        name: contender for group in groups or GROUPS for name, contender in GROUPS[group](stage).items()
+    }
+    return {
+        name: contender
+        for name, contender in everybody.items()
+        if tuned is None or tuned == bool(contender.settings)
+    }
 
 
 def _simple(stage: Stage) -> Group:

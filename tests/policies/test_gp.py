@@ -9,6 +9,7 @@ import torch
 
 from tercet import Feedback
 from tercet.policies.gp import ForgetfulGP, Hyperparameters, loss_gradient
+from tercet.policies.memory import in_time
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -117,6 +118,15 @@ def test_the_memory_is_a_share_of_the_history_in_the_order_of_time() -> None:
         assert len(policy._memory) == size
         assert (np.diff(policy._memory.times) > 0).all()
         assert set(policy._memory.rewards) <= set(history.rewards)
+
+
+def test_with_all_of_the_history_the_limit_is_a_window() -> None:
+    policy, feedback = ForgetfulGP(share=1.0, limit=20, epochs=1, train_every=100), some(60)
+    policy.fit(feedback[:50], RNG(0))
+    newest = in_time(feedback[:50])[-20:]
+    np.testing.assert_array_equal(policy._memory.rewards, newest.rewards)
+    policy.update(feedback[50:], RNG(0))
+    np.testing.assert_array_equal(policy._memory.rewards, [*newest.rewards[10:], *feedback.rewards[50:]])
 
 
 def test_a_new_outcome_replaces_the_oldest() -> None:

@@ -4,56 +4,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from tercet import Feedback
-from tercet.policies.networks import Inputs
-from tercet.policies.neural import (
-    Belief,
-    NeuralBandit,
-    NeuralTS,
-    NeuralUCB,
-    Shallow,
-    descend,
-    novelty,
-    squares,
-    unit_rows,
-)
+from tercet.policies.neural import Belief, NeuralBandit, NeuralTS, NeuralUCB, unit_rows
+from tercet.policies.shallow import Rows
+from tests.policies.test_shallow import flat, gradients, in_torch
 
 RNG = np.random.default_rng  # made anew for each call
 
 
-def some(n: int, seed: int = 0) -> Feedback:
+def some(n: int, seed: int = 0, *, features: str = "shared") -> Feedback:
     rng = RNG(seed)
     contexts, arms = rng.normal(size=(n, 2)), rng.normal(size=(n, 3))
+    arms = arms if features == "shared" else np.eye(3)[rng.integers(3, size=n)]
     return Feedback(contexts=contexts, arms=arms, rewards=rng.random(n))
 
 
-def network(seed: int = 0, *, width: int = 4, hidden: int = 6) -> Shallow:
-    rng = RNG(seed)
-    return Shallow(first=rng.normal(size=(width, hidden)), last=rng.normal(size=hidden))
-
-
-def in_torch(net: Shallow, x: np.ndarray) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """f by section 2 of Zhou et al. (2020), and its parameters as leaves."""
-    first, last = (torch.tensor(array, requires_grad=True) for array in (net.first, net.last))
-    return len(net.last) ** 0.5 * torch.relu(torch.tensor(x) @ first) @ last, first, last
-
-
-def gradients(net: Shallow, x: np.ndarray) -> np.ndarray:
-    """The gradient of f over √m at each row, all parameters in a line, by torch."""
-    rows = []
-    for row in x:
-        value, first, last = in_torch(net, row[None])
-        value.sum().backward()  # type: ignore[no-untyped-call]
-        assert first.grad is not None
-        assert last.grad is not None
-        rows.append(np.append(first.grad.numpy(), last.grad.numpy()) / len(net.last) ** 0.5)
-    return np.array(rows).reshape(len(x), net.first.size + net.last.size)
-
-
-def flat(net: Shallow) -> np.ndarray:
-    return np.append(net.first, net.last)
+def rows_of(policy: NeuralBandit, contexts: np.ndarray, arms: np.ndarray) -> Rows:
+    return unit_rows(*policy._memory.scaled(contexts, arms), policy.features)
 
 
 def belief(policy: NeuralBandit) -> Belief:
@@ -61,88 +29,57 @@ def belief(policy: NeuralBandit) -> Belief:
     return policy._belief
 
 
-def test_f_and_the_squares_of_its_gradient_are_those_of_torch() -> None:
-    net, x = network(), RNG(1).normal(size=(9, 4))
-    np.testing.assert_allclose(net(x), in_torch(net, x)[0].detach().numpy())
-    np.testing.assert_allclose(flat(squares(net, x)), (gradients(net, x) ** 2).sum(0))
-    evidence = network(2)
-    evidence = Shallow(first=evidence.first**2 + 0.1, last=evidence.last**2 + 0.1)
-    np.testing.assert_allclose(novelty(net, evidence, x), (gradients(net, x) ** 2 / flat(evidence)).sum(1))
-
-
-@pytest.mark.parametrize("penalty", [0.01, 3.0])
-def test_a_gradient_step_is_that_of_torch_on_the_papers_loss(penalty: float) -> None:
-    rng = RNG(3)
-    net, start, x, rewards = network(), network(4), rng.normal(size=(5, 4)), rng.random(5)
-    f, first, last = in_torch(net, x)
-    (((f - torch.tensor(rewards)) ** 2).sum() / 2 / 5).backward()  # type: ignore[no-untyped-call]
-    assert first.grad is not None
-    assert last.grad is not None
-    slope = np.append(first.grad.numpy(), last.grad.numpy())
-    got = descend(net, start, x, rewards, rng, steps=1, rate=0.01, batch=8, penalty=penalty)
-    # The implicit step on mλ‖θ - θ₀‖²/2n solves θ' = θ - rate·slope - rate·(mλ/n)·(θ' - θ₀).
-    left = flat(got) - (flat(net) - 0.01 * slope - 0.01 * 6 * penalty / 5 * (flat(got) - flat(start)))
-    np.testing.assert_allclose(left, 0, atol=1e-12)
-
-
-def test_f_is_zero_at_first_and_its_gradient_has_a_length_of_about_root_two() -> None:
-    fresh, x = Shallow.fresh(30, 400, RNG(0)), RNG(1).normal(size=(50, 30))
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    np.testing.assert_allclose(fresh(x), 0, atol=1e-12)
-    nothing = Shallow(first=np.ones_like(fresh.first), last=np.ones_like(fresh.last))
-    np.testing.assert_allclose(novelty(fresh, nothing, x).mean(), 2, rtol=0.2)  # one of each layer
-
-
 def test_inputs_have_length_one_and_an_intercept() -> None:
     history = some(40)
-    rows = unit_rows(Inputs.of(history), history.contexts, history.arms)
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1)
-    assert (rows[:, 0] > 0).all()
+    for features, width in (("shared", 1 + 2 + 3), ("disjoint", 1 + 2)):
+        arms = history.arms if features == "shared" else np.eye(3)[np.arange(40) % 3]
+        rows = unit_rows(history.contexts, arms, features)  # type: ignore[arg-type]
+        assert rows.features.shape == (40, width)
+        np.testing.assert_allclose(np.linalg.norm(rows.features, axis=1), 1)
+        assert (rows.features[:, 0] > 0).all()
+        np.testing.assert_array_equal(rows.block, 0 if features == "shared" else np.arange(40) % 3)
 
 
-def test_training_learns_a_known_function_down_to_its_noise() -> None:
-    rng = RNG(0)
-    x = rng.uniform(-1, 1, size=(1_000, 2))
-    rewards = 0.5 + 0.4 * np.sin(3 * x[:, 0]) * np.sign(x[:, 1])
-    noisy = rewards + 0.1 * rng.normal(size=1_000)
-    rows = np.hstack([np.ones((1_000, 1)), x]) / np.sqrt(3)
-    start = Shallow.fresh(3, 100, rng)
-    net = descend(start, start, rows, noisy, rng, steps=8_000, rate=1e-2, batch=64, penalty=1e-5)
-    # The function's variance is .09, the noise's .01.
-    assert np.mean((net(rows) - rewards) ** 2) < 0.01
-
-
-def test_a_large_penalty_holds_the_network_at_its_start() -> None:
-    start, x = Shallow.fresh(4, 20, RNG(0)), RNG(1).normal(size=(10, 4))
-    held = descend(start, start, x, np.ones(10), RNG(2), steps=50, rate=1e-2, batch=64, penalty=1e9)
-    np.testing.assert_allclose(flat(held), flat(start), atol=1e-6)
-
-
+@pytest.mark.parametrize(("features", "parameters"), [("shared", 6 * 10 + 10), ("disjoint", 9 * 10 + 10)])
 @pytest.mark.parametrize("make", [NeuralUCB, NeuralTS])
-def test_scores_equal_brute_force_with_each_gradient_at_the_network_of_its_time(make: Any) -> None:
-    policy = make(hidden=10, penalty=0.3, variance=0.7, eager=6, every=4)
-    policy.fit(some(0), RNG(0))
-    evidence = np.full(6 * 10 + 10, 0.3)
+def test_scores_equal_brute_force_with_each_gradient_at_the_network_of_its_time(
+    make: Any, features: str, parameters: int
+) -> None:
+    policy = make(hidden=10, penalty=0.3, variance=0.7, eager=6, every=4, features=features)
+    policy.fit(some(0, features=features), RNG(0))
+    evidence = np.full(parameters, 0.3)
     for step in range(16):
-        now = belief(policy)
-        outcome = some(1, seed=step + 1)
-        x = unit_rows(now.inputs, outcome.contexts, outcome.arms)
-        evidence += (gradients(now.network, x) ** 2).sum(0)
+        outcome = some(1, seed=step + 1, features=features)
+        rows = rows_of(policy, outcome.contexts, outcome.arms)
+        evidence += (gradients(belief(policy).network, rows) ** 2).sum(0)
         policy.update(outcome, RNG(step))
-    now = belief(policy)
-    context, arms = np.ones(2), RNG(9).normal(size=(5, 3))
-    x = unit_rows(now.inputs, context[None], arms)
-    spread = np.sqrt(0.3 * 0.7 * (gradients(now.network, x) ** 2 / evidence).sum(1))
-    mean = in_torch(now.network, x)[0].detach().numpy()
+    network = belief(policy).network
+    context, arms = np.ones(2), RNG(9).normal(size=(3, 3)) if features == "shared" else np.eye(3)[[2, 0, 1]]
+    rows = rows_of(policy, context[None], arms)
+    spread = np.sqrt(0.3 * 0.7 * (gradients(network, rows) ** 2 / evidence).sum(1))
+    mean = in_torch(network, rows)[0].detach().numpy()
     choice = policy.choose(context, arms, RNG(0))
     np.testing.assert_allclose(choice.means, mean, rtol=1e-9)
     if policy.explore == "ucb":
         assert choice.arm == np.argmax(mean + spread)
     else:
-        draws = RNG(0).normal(mean, spread, size=(40_000, 5)).argmax(1)
-        expected = np.bincount(draws, minlength=5) / 40_000
+        draws = RNG(0).normal(mean, spread, size=(40_000, 3)).argmax(1)
+        expected = np.bincount(draws, minlength=3) / 40_000
         np.testing.assert_allclose(choice.propensities, expected, atol=5 * np.sqrt(0.25 / 40_000))
         assert choice.arm == draws[0]
+
+
+def test_disjoint_arms_have_hidden_layers_of_their_own_and_must_be_one_hot() -> None:
+    policy, history = NeuralUCB(hidden=6, features="disjoint"), some(30, features="disjoint")
+    untouched = history[history.arms[:, 1] == 0]
+    policy.fit(untouched, RNG(0))
+    start, network = belief(policy).start.first, belief(policy).network.first
+    np.testing.assert_array_equal(network[1], start[1])
+    assert not np.array_equal(network[0], start[0])
+    for act in (policy.update, NeuralUCB(features="disjoint").fit):
+        with pytest.raises(ValueError, match="one-hot"):
+            act(some(3), RNG(0))
+    assert len(policy._memory) == len(untouched)
 
 
 def test_it_trains_after_every_update_and_later_now_and_then() -> None:
@@ -173,7 +110,7 @@ def test_a_window_learns_and_counts_the_newest_outcomes_only() -> None:
     policy.fit(feedback[:20], RNG(0))
     policy.update(feedback[20:], RNG(0))
     now, newest = belief(policy), feedback[33:]
-    x = unit_rows(now.inputs, newest.contexts, newest.arms)
+    x = rows_of(policy, newest.contexts, newest.arms)
     np.testing.assert_array_equal(policy._memory.rewards, newest.rewards)
     np.testing.assert_allclose(flat(now.evidence), 1e-5 + (gradients(now.network, x) ** 2).sum(0))
 
@@ -187,7 +124,7 @@ def test_fit_counts_the_history_only_if_it_is_remembered() -> None:
     assert now.start is now.network  # what the memory lacks of the history lasts in θ₀
     policy.fit(history, RNG(0))
     now = belief(policy)
-    x = unit_rows(now.inputs, history.contexts, history.arms)
+    x = rows_of(policy, history.contexts, history.arms)
     np.testing.assert_allclose(flat(now.evidence), 0.5 + (gradients(now.network, x) ** 2).sum(0))
     np.testing.assert_allclose(now.start(x), 0, atol=1e-12)
 
@@ -217,7 +154,7 @@ def test_before_fit_it_says_what_to_do_and_later_it_refuses_other_widths() -> No
     with pytest.raises(ValueError, match=r"call fit\(history, rng\)"):
         policy.choose([0.0], np.eye(2), RNG(0))
     policy.fit(some(5), RNG(0))
-    with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as in fit; got \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as before; got \(1, 3\)"):
         policy.choose([0.0], np.eye(3), RNG(0))
 
 
@@ -248,8 +185,15 @@ def test_impossible_options_are_refused(options: dict[str, Any], message: str) -
         NeuralUCB(**options)
 
 
-def test_an_unknown_way_to_explore_is_refused() -> None:
-    policy: Any = NeuralUCB()
-    policy.explore = "greedy"  # given at once, it would not pass the type check that tests run under
-    with pytest.raises(ValueError, match='explore must be "ucb" or "thompson"; got \'greedy\''):
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("explore", 'explore must be "ucb" or "thompson"; got \'greedy\''),
+        ("features", "features must be one of .'shared', 'disjoint'.; got 'greedy'"),
+    ],
+)
+def test_unknown_words_are_refused(option: str, message: str) -> None:
+    policy = NeuralUCB()
+    setattr(policy, option, "greedy")  # given at once, it would not pass the type check that tests run under
+    with pytest.raises(ValueError, match=message):
         policy.__post_init__()

@@ -4,14 +4,17 @@ import numpy as np
 import pytest
 
 from tercet import Feedback
+from tercet.policies.networks import pairs
 from tercet.policies.neural_linear import Head, Model, NeuralLinear
+from tercet.policies.shallow import Rows
 
 RNG = np.random.default_rng  # made anew for each call
 
 
-def some(n: int, seed: int = 0) -> Feedback:
+def some(n: int, seed: int = 0, *, features: str = "shared") -> Feedback:
     rng = RNG(seed)
     contexts, arms = rng.normal(size=(n, 2)), rng.normal(size=(n, 3))
+    arms = arms if features == "shared" else np.eye(3)[rng.integers(3, size=n)]
     return Feedback(contexts=contexts, arms=arms, rewards=rng.random(n))
 
 
@@ -36,8 +39,8 @@ def closed_form(z: np.ndarray, rewards: np.ndarray, noise: float) -> tuple[np.nd
 
 def features(policy: NeuralLinear, feedback: Feedback) -> np.ndarray:
     """The last hidden layer, written out."""
-    learned = model(policy)
-    values = learned.inputs.joint(feedback.contexts, feedback.arms)
+    learned, scaled = model(policy), policy._memory.scaled(feedback.contexts, feedback.arms)
+    values = pairs(*scaled) if policy.features == "shared" else scaled[0]
     for weight, bias in zip(learned.network.weights[:-1], learned.network.biases[:-1], strict=True):
         values = np.maximum(values @ weight + bias, 0)
     return np.hstack([np.ones((len(values), 1)), values])
@@ -45,14 +48,64 @@ def features(policy: NeuralLinear, feedback: Feedback) -> np.ndarray:
 
 def test_the_head_is_the_posterior_in_closed_form_and_its_draws_follow_it() -> None:
     rng = RNG(0)
-    z, rewards = rng.normal(size=(12, 4)), rng.random(12)
-    head = Head.empty(4).learn(z[:5], rewards[:5], noise=0.3).learn(z[5:], rewards[5:], noise=0.3)
-    mean, covariance = closed_form(z, rewards, 0.3)
-    np.testing.assert_allclose(head.mean, mean)
+    rows, rewards = Rows(rng.normal(size=(12, 4)), np.zeros(12, dtype=np.int64)), rng.random(12)
+    head = Head.empty(4)
+    for part in (slice(0, 5), slice(5, 12)):
+        head = head.learn(rows.take(part), rewards[part], noise=0.3)
+    mean, covariance = closed_form(rows.features, rewards, 0.3)
+    np.testing.assert_allclose(head.mean, [mean])
     draws = head.draw(100_000, rng)
     errors = np.sqrt(np.diag(covariance) / 100_000)
     np.testing.assert_allclose(draws.mean(0), mean, atol=5 * errors.max())
     np.testing.assert_allclose(np.cov(draws.T), covariance, atol=0.03 * np.diag(covariance).max())
+
+
+def test_each_block_of_a_head_is_a_regression_of_its_own() -> None:
+    rng = RNG(0)
+    rows, rewards = Rows(rng.normal(size=(20, 4)), rng.integers(3, size=20)), rng.random(20)
+    head = Head.empty(4, blocks=3).learn(rows, rewards, noise=0.3)
+    means, spreads = head.means(rows), head.spreads(rows)
+    for block in range(3):
+        own = rows.block == block
+        mean, covariance = closed_form(rows.features[own], rewards[own], 0.3)
+        np.testing.assert_allclose(means[own], rows.features[own] @ mean)
+        variances = np.diag(rows.features[own] @ covariance @ rows.features[own].T)
+        np.testing.assert_allclose(spreads[own], np.sqrt(variances))
+
+
+@pytest.mark.parametrize("window", [None, 13])
+def test_disjoint_arms_have_heads_of_their_own_on_features_of_the_context(window: int | None) -> None:
+    policy, feedback = small(features="disjoint", window=window, noise=0.4), some(50, features="disjoint")
+    policy.fit(feedback[:20], RNG(0))
+    policy.update(feedback[20:31], RNG(0))
+    policy.update(feedback[31:], RNG(0))
+    newest = feedback[50 - (window or 50) :]
+    z, context = features(policy, newest), features(policy, newest[:1])[0]
+    moments = []
+    for arm in range(3):
+        own = newest.arms[:, arm] == 1
+        mean, covariance = closed_form(z[own], newest.rewards[own], 0.4)
+        moments.append((context @ mean, np.sqrt(context @ covariance @ context)))
+    means, spreads = np.transpose(moments)
+    choices = [policy.choose(newest.contexts[0], np.eye(3), RNG(seed)) for seed in range(400)]
+    np.testing.assert_allclose(choices[0].means, means, rtol=1e-7, atol=1e-9)
+    draws = RNG(0).normal(means, spreads, size=(40_000, 3)).argmax(1)
+    expected = np.bincount(draws, minlength=3) / 40_000
+    np.testing.assert_allclose(choices[0].propensities, expected, atol=5 * np.sqrt(0.25 / 40_000))
+    played = np.bincount([choice.arm for choice in choices], minlength=3) / 400
+    np.testing.assert_allclose(played, expected, atol=5 * np.sqrt(0.25 / 400))
+
+
+def test_disjoint_arms_must_be_one_hot_or_nothing_changes() -> None:
+    policy = small(features="disjoint")
+    with pytest.raises(ValueError, match="one-hot"):
+        policy.fit(some(3), RNG(0))
+    policy.fit(some(10, features="disjoint"), RNG(0))
+    before = model(policy)
+    with pytest.raises(ValueError, match="one-hot"):
+        policy.update(some(3), RNG(0))
+    assert model(policy) is before
+    assert len(policy._memory) == 10
 
 
 @pytest.mark.parametrize(("window", "kept"), [(None, 50), (13, 13)])
@@ -68,8 +121,8 @@ def test_after_any_updates_the_head_has_learned_the_memory_on_the_latest_feature
     newest = feedback[50 - kept :]
     mean, covariance = closed_form(features(policy, newest), newest.rewards, 0.4)
     head = model(policy).head
-    np.testing.assert_allclose(head.mean, mean, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(np.linalg.inv(head.precision), covariance, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(head.mean, [mean], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(np.linalg.inv(head.precision), [covariance], rtol=1e-7, atol=1e-9)
     z = features(policy, newest[:4])
     got = policy.choose(newest.contexts[0], newest.arms[:4], RNG(0)).means
     assert got is not None
@@ -104,7 +157,7 @@ def test_refits_change_the_features_and_come_when_they_are_due() -> None:
 def test_fit_feeds_the_head_only_if_the_history_is_remembered() -> None:
     policy, history = small(), some(30)
     policy.fit(history, RNG(0), remember=False)
-    np.testing.assert_array_equal(model(policy).head.precision, np.eye(6))
+    np.testing.assert_array_equal(model(policy).head.precision, [np.eye(6)])
     assert len(policy._memory) == 0
     untrained = small()
     untrained.fit(history[:0], RNG(0))
@@ -155,3 +208,10 @@ def test_before_fit_it_says_what_to_do() -> None:
 def test_impossible_options_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         NeuralLinear(**options)
+
+
+def test_unknown_features_are_refused() -> None:
+    policy: Any = small()
+    policy.features = "both"  # given at once, it would not pass the type check that tests run under
+    with pytest.raises(ValueError, match=r"features must be one of .'shared', 'disjoint'.; got 'both'"):
+        policy.__post_init__()
