@@ -153,7 +153,7 @@ def _linear(stage: Stage) -> Group:
 
 def _trees(stage: Stage) -> Group:
     # Large trees are best on tables with much to learn, small ones where rewards are mostly noise.
-    boosting = Boosting(), Boosting(trees=50, leaves=7)
+    boosting = Boosting(), Boosting(trees=50, leaves=7, refit=250)
     bootstrap = BootstrapBoosting(), BootstrapBoosting(trees=50, leaves=7)
     windows = [None, stage.windows[-1]]
     return {

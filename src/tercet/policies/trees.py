@@ -134,7 +134,7 @@ class Boosting:
     trees: int = 300
     leaves: int = 63
     rate: float = 0.1
-    refit: int | None = 250
+    refit: int | None = 500
     window: int | None = None
     half_life: float | None = None
     epsilon: float = 0.05
@@ -241,10 +241,10 @@ class BootstrapBoosting:
     """
 
     models: int = 10
-    trees: int = 300
-    leaves: int = 63
+    trees: int = 100
+    leaves: int = 31
     rate: float = 0.1
-    refit: int | None = 250
+    refit: int | None = 500
     window: int | None = None
     prior: int = 10
     _forests: tuple[Forest, ...] = field(default=(), init=False, repr=False)
