@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 Measure = Literal["regret", "dynamic_regret", "reward"]
 SIGNIFICANT = 0.05
-NEEDED = ["world_digest", "oracle", "fit_seconds", "budget_seconds", "tried"]  # in every run's summary
+# What every run's summary has.
+NEEDED = ["world_digest", "oracle", "fit_seconds", "budget_seconds", "settings", "tried"]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -210,7 +211,7 @@ class _Arena:
             fit_seconds=float(runs["fit_seconds"].mean()),
             budget_seconds=float(runs["budget_seconds"].max()),
             tried=float(runs["tried"].mean()),
-            settings=_settings(runs),
+            settings=1.0 + runs["settings"].map(len).max(),
         )
 
 
@@ -251,17 +252,10 @@ def _one_log(runs: "pd.DataFrame") -> bool:
     if mixed.any():
         raise ResultError(
             f"the policies of {runs['environment'].iloc[0]}, seed {mixed.idxmax()}, met different worlds: "
-            "its data or code changed between runs; delete the older files, and they will be run again"
+            "its data, its steps or code changed between runs; delete the older files, and they will be run again"
         )
     stated = "one_log" in runs and runs["one_log"].eq(True).any()
     return bool(stated) or (runs["seed"].nunique() > 1 and runs["world_digest"].nunique() == 1)
-
-
-def _settings(runs: "pd.DataFrame") -> float:
-    """Return how many settings there were to choose between: runs tell the number, or list all but one."""
-    told = runs.get("settings", runs["tried"])
-    counts = told.map(lambda value: len(value) + 1 if isinstance(value, list) else value)
-    return float(counts.fillna(runs["tried"]).max())
 
 
 def _verdict(standings: list[Standing], reference: str, unit: str) -> str:
