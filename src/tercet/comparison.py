@@ -252,7 +252,7 @@ def _one_log(runs: "pd.DataFrame") -> bool:
     if mixed.any():
         raise ResultError(
             f"the policies of {runs['environment'].iloc[0]}, seed {mixed.idxmax()}, met different worlds: "
-            "its data, its steps or code changed between runs; delete the older files, and they will be run again"
+            "its data, steps or code changed between runs; delete the older files to have them run again"
         )
     stated = "one_log" in runs and runs["one_log"].eq(True).any()
     return bool(stated) or (runs["seed"].nunique() > 1 and runs["world_digest"].nunique() == 1)

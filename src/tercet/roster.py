@@ -207,10 +207,11 @@ def _neural(stage: Stage) -> Group:
             f"{name}, window": Contender(policy=replace(published, window=2000), seeds=SLOW),
             f"{name}, tuned": _tuned(make(**form), window=stage.windows, variance=[1e-5, 1e-3], seeds=SLOW),
         }
+    heads = [NeuralLinear(**form), NeuralLinear()] if stage.one_hot else [NeuralLinear()]
     refits: Any = {"window": stage.windows, "refit": [200, 50], "seeds": SLOW}
     return group | {
         "NeuralLinear": Contender(policy=NeuralLinear(**form), seeds=SLOW),
-        "NeuralLinear, tuned": _tuned(NeuralLinear(**form), **refits, noise=[0.5, 0.1]),
+        "NeuralLinear, tuned": _tuned(*heads, **refits, noise=[0.5, 0.1]),
         "MLP, ε-greedy": Contender(policy=EpsilonGreedyMLP(), seeds=SLOW),
         "MLP, ε-greedy, tuned": _tuned(EpsilonGreedyMLP(), **refits, epsilon=[0.05, 0.01]),
         "two towers, small": Contender(policy=TwoTower.small(), seeds=SLOW),

@@ -105,7 +105,7 @@ def fresh(policy: Any) -> Any:
         raise ValueError(
             f"a policy must be an instance of a dataclass, its options being fields; got {policy!r}"
         )
-    return replace(deepcopy(policy))  # options such as networks are not shared
+    return replace(policy, **deepcopy(options(policy)))  # options such as networks are not shared
 
 
 def options(policy: Any) -> dict[str, Any]:

@@ -154,11 +154,11 @@ class NeuralLinear:
         memory = Outcomes(limit=self.window, scale=Scale.standard(history, arms=shared))
         contexts, arms = memory.scaled(history.contexts, history.arms)
         if shared:
-            ends = (contexts.shape[1] + arms.shape[1], 1)
+            inputs, outputs = contexts.shape[1] + arms.shape[1], 1
         else:
             one_hot(arms)
-            ends = (contexts.shape[1], arms.shape[1])
-        network = Network.fresh((ends[0], *self.hidden, ends[1]), rng)
+            inputs, outputs = contexts.shape[1], arms.shape[1]
+        network = Network.fresh((inputs, *self.hidden, outputs), rng)
         course = self._course(self.epochs, self.validation)
         network = self._trained(network, contexts, arms, history.rewards, rng, course)
         if remember:
@@ -174,7 +174,7 @@ class NeuralLinear:
         time: float | None = None,
         arm_ids: Any = None,
     ) -> Choice:
-        """Draw the head's parameters many times; the first draw decides."""
+        """Draw the parameters of the arms' heads and play the arm that they like best."""
         features, matrix = offered(context, arms)
         model = self._fitted()
         rows = model.rows(*self._memory.scaled(features[None], matrix))
