@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from tercet.environments.base import Scenario
+from tercet.environments.base import DATA_VARIABLE, Scenario
 from tercet.environments.ebnerd import PROFILE_HALF_LIFE, Ebnerd
-from tercet.environments.news import VARIABLE, Replay
+from tercet.environments.news import Replay
 
 START = datetime(2023, 5, 18, 7)
 ARTICLES = 60
@@ -310,11 +310,11 @@ def test_missing_data_say_where_to_get_them(tmp_path: Path) -> None:
         draw(tmp_path)
 
 
-DATA = Path(os.environ.get(VARIABLE, "/nowhere"))
+DATA = Path(os.environ.get(DATA_VARIABLE, "/nowhere"))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (DATA / "ebnerd_demo_history.parquet").exists(), reason=f"needs {VARIABLE}")
+@pytest.mark.skipif(not (DATA / "ebnerd_demo_history.parquet").exists(), reason=f"needs {DATA_VARIABLE}")
 def test_simple_choices_hit_as_often_as_reported() -> None:
     replay = draw(DATA, history_days=0, dims=2)
     rounds = list(replay.rounds(np.random.default_rng(0)))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from tercet.environments import news
-from tercet.environments.base import Environment
+from tercet.environments.base import DATA_VARIABLE, Environment
 from tercet.environments.news import Replay, Shown
 
 SHOWN = Shown.of(np.array([0.5, 7.0, 25.0]), [["a", "b"], ["c"], ["b", "d", "e"]], [[0, 1], [0], [1, 0, 1]])
@@ -113,7 +113,7 @@ def test_the_folder_given_comes_before_the_variable(tmp_path: Path, monkeypatch:
     for name, file in (("one", "a/x.tsv"), ("two", "x.parquet")):
         (tmp_path / name / file).parent.mkdir(parents=True)
         (tmp_path / name / file).touch()
-    monkeypatch.setenv(news.VARIABLE, str(tmp_path / "two"))
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path / "two"))
     assert news.find(tmp_path / "one", LAYOUTS, home="") == (tmp_path / "one", "new")
     assert news.find(None, LAYOUTS, home="") == (tmp_path / "two", "old")
 
@@ -121,7 +121,7 @@ def test_the_folder_given_comes_before_the_variable(tmp_path: Path, monkeypatch:
 def test_data_that_are_not_there_are_named_with_their_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv(news.VARIABLE, raising=False)
+    monkeypatch.delenv(DATA_VARIABLE, raising=False)
     for folder in (None, tmp_path):
         with pytest.raises(FileNotFoundError, match=r"a/x\.tsv .*or x\.parquet .*example\.org"):
             news.find(folder, LAYOUTS, home="example.org")

@@ -9,8 +9,8 @@ from sklearn.neural_network import MLPClassifier, MLPRegressor
 from tercet import Feedback
 from tercet.embedding.inference import scaling
 from tercet.policies.base import Oracle
+from tercet.policies.forest import Forest
 from tercet.policies.oracle import Network, Supervised
-from tercet.policies.trees import Forest
 
 RNG = np.random.default_rng  # made anew for each call
 ARMS = np.eye(3)

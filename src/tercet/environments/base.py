@@ -9,6 +9,8 @@ from jaxtyping import Float
 
 from tercet.types import Feedback, Round
 
+DATA_VARIABLE = "TERCET_DATA"  # names the folder with data sets, where a scenario names none
+
 
 @runtime_checkable
 class Environment(Protocol):

@@ -16,10 +16,10 @@ import numpy as np
 
 from tercet import checks
 from tercet.checks import Array, Matrix, Vector
+from tercet.environments.base import DATA_VARIABLE
 from tercet.types import Feedback, Ids, Round
 
 Folder = str | os.PathLike[str] | None
-VARIABLE = "TERCET_DATA"
 
 
 class Place(NamedTuple):
@@ -34,12 +34,12 @@ def find(folder: Folder, layouts: Mapping[str, Sequence[str]], *, home: str) -> 
 
     `layouts` are the files of each layout, the first complete one wins; `home` is where to get them.
     """
-    named = os.environ.get(VARIABLE) if folder is None else folder
+    named = os.environ.get(DATA_VARIABLE) if folder is None else folder
     expected = "; or ".join(f"{', '.join(files)} ({layout})" for layout, files in layouts.items())
     advice = f"expected are {expected}. Get them from {home}"
     if not named:
         raise FileNotFoundError(
-            f"give the folder of the data as `folder` or in the variable {VARIABLE}; {advice}"
+            f"give the folder of the data as `folder` or in the variable {DATA_VARIABLE}; {advice}"
         )
     root = Path(named).resolve()
     for layout, files in layouts.items():

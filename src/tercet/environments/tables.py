@@ -15,9 +15,8 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from tercet.checks import Array, Matrix
+from tercet.environments.base import DATA_VARIABLE
 from tercet.types import Ids
-
-FOLDER_VARIABLE = "TERCET_DATA"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +76,7 @@ def load(name: str, folder: str | PathLike[str] | None = None) -> Table:
     """
     name = canonical(name)
     source = SOURCES.get(name)
-    place = folder or os.environ.get(FOLDER_VARIABLE)
+    place = folder or os.environ.get(DATA_VARIABLE)
     if place:
         if not Path(place).is_dir():
             raise ValueError(f"the data folder must exist; there is none at {place}")
@@ -114,7 +113,7 @@ def _from_openml(name: str) -> Table:
         file = source.file if source else name
         raise ValueError(
             f"{name} can not be fetched from OpenML ({error}); give a folder that holds {file}.npz "
-            f"(--data DIR, or the environment variable {FOLDER_VARIABLE})"
+            f"(--data DIR, or the environment variable {DATA_VARIABLE})"
         ) from error
     if bunch.target is None or getattr(bunch.target, "ndim", 1) != 1:
         raise ValueError(f"{name} must have one target column on OpenML; it has none, or several")

@@ -13,7 +13,7 @@ from tercet import checkpoint, checks
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.inference import scaling
 from tercet.policies.base import drawn, highest, offered, one_hot, options
-from tercet.policies.trees import Forest
+from tercet.policies.forest import Forest
 from tercet.types import Choice, Feedback
 
 FORESTS: Mapping[str, Mapping[str, Any]] = {

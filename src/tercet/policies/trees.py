@@ -14,44 +14,9 @@ from tercet.checks import Array, Matrix, Vector
 from tercet.gaussian import shares
 from tercet.policies.base import arm_keys, drawn, offered, options
 from tercet.policies.counters import ClickCounters
+from tercet.policies.forest import Forest
 from tercet.policies.memory import Outcomes, in_time, offered_keys, whole
 from tercet.types import Choice, Feedback
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Forest:
-    """A LightGBM model and the bytes of its text, from which it can be made again bit for bit."""
-
-    text: Array
-    booster: Any
-
-    @classmethod
-    def grow(
-        cls, inputs: Matrix, targets: Array, rng: np.random.Generator, *, trees: int, **settings: Any
-    ) -> Self:
-        """Train on one thread, so that equal rngs give equal trees.
-
-        Cross-entropy takes graded rewards too, and keeps predictions within [0, 1].
-        """
-        lightgbm = _lightgbm()
-        reproducible = {
-            "seed": int(rng.integers(2**31)),
-            "deterministic": True,
-            "force_row_wise": True,
-            "num_threads": 1,
-        }
-        settings = {"objective": "cross_entropy", "verbosity": -1} | reproducible | settings
-        booster = lightgbm.train(settings, lightgbm.Dataset(inputs, targets), num_boost_round=trees)
-        return cls.read(np.frombuffer(booster.model_to_string().encode(), dtype=np.uint8))
-
-    @classmethod
-    def read(cls, text: Array) -> Self:
-        """Return the model that was written as this text."""
-        return cls(text=text, booster=_lightgbm().Booster(model_str=text.tobytes().decode()))
-
-    def predict(self, inputs: Matrix) -> Array:
-        """Return the expected reward of each row, or of each row and class."""
-        return np.asarray(self.booster.predict(inputs, num_threads=1))
 
 
 @dataclass(kw_only=True, eq=False)
@@ -330,13 +295,3 @@ def _check_size(trees: int, leaves: int, rate: float) -> None:
     if whole("leaves", leaves) < 2:
         raise ValueError("leaves must be at least 2, or a tree tells nothing apart; got 1")
     checks.positive("rate", rate)
-
-
-def _lightgbm() -> Any:
-    try:
-        import lightgbm
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "boosted trees need LightGBM: pip install 'tercet[bench]'", name=error.name
-        ) from error
-    return lightgbm
