@@ -280,6 +280,16 @@ def test_runs_that_met_different_worlds_are_not_compared(tmp_path: Path) -> None
         compare(folder)
 
 
+def test_a_lead_that_the_correction_overrules_is_neither_a_win_nor_a_tie(tmp_path: Path) -> None:
+    chances = {"good": 0.62} | {f"rival {n}": 0.5 for n in range(6)}
+    table = only(compare(results(tmp_path, seeds=3, **chances)))
+    leads = [row for row in table.standings[1:] if row.p >= 0.05 and row.behind.mean > row.behind.half]
+    assert leads
+    said = table.verdict.split("is ahead, short of proof, of ")[1].split("; it")[0]
+    assert all(row.policy in said for row in leads)
+    assert not any(row.policy in table.verdict.replace(said, "") for row in leads)
+
+
 def test_unknown_names_are_refused(tmp_path: Path) -> None:
     folder = results(tmp_path, good=0.7, bad=0.3)
     with pytest.raises(ValueError, match="no policy 'C4' in the results; there are bad, good"):

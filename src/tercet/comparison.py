@@ -267,10 +267,14 @@ def _verdict(standings: list[Standing], reference: str, unit: str) -> str:
     if not tested:
         return f"Fewer than {FEWEST} common {unit} do not tell who is better; play more."
     clear = [row for row in tested if row.p < SIGNIFICANT]
+    # An interval without zero that the correction for many tests overrules is neither a win nor a tie.
+    likely = [row for row in tested if row.p >= SIGNIFICANT and abs(row.behind.mean) > row.behind.half]
     outcomes = {
         "wins against": [row.policy for row in clear if row.behind.mean > 0],
         "loses to": [row.policy for row in clear if row.behind.mean < 0],
-        "ties with": [row.policy for row in tested if row.p >= SIGNIFICANT],
+        "is ahead, short of proof, of": [row.policy for row in likely if row.behind.mean > 0],
+        "is behind, short of proof,": [row.policy for row in likely if row.behind.mean < 0],
+        "ties with": [row.policy for row in tested if row not in clear and row not in likely],
         f"shares too few {unit} to tell with": [row.policy for row in rivals if np.isnan(row.p)],
     }
     parts = [
