@@ -15,10 +15,9 @@ DEEP = 16.0  # exp(-16) = 1e-7: what is less probable than that is left out
 RIPPLE = 1e-5  # the largest last Legendre coefficient of a step; the integral is far more exact than that
 HALF_LOG_TWO_PI = 0.9189385332046727
 
-# Sums may be regrouped, nothing else: infinities mean something here, and no processor flag is set.
-kernel = functools.partial(
-    numba.njit, cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
-)
+# Without fast-math: code that was just compiled and code from the cache take their parts from different
+# places, and with licence to regroup sums they would differ in the last bit. It costs two per cent.
+kernel = functools.partial(numba.njit, cache=True, nogil=True, error_model="numpy")
 
 
 @kernel()
