@@ -1,5 +1,5 @@
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -244,6 +244,20 @@ class Liar(Spy):
 def test_a_choice_that_can_not_be_is_refused(arm: int, odds: tuple[float, ...]) -> None:
     with pytest.raises(ValueError, match="Liar must choose one of 3 arms"):
         play(Liar(arm=arm, odds=odds), Ladder(), np.random.default_rng(0))
+
+
+@dataclass
+class Generous(Ladder):
+    """Pay more than one."""
+
+    def rounds(self, rng: np.random.Generator) -> Iterator[Round]:
+        for round_ in super().rounds(rng):
+            yield replace(round_, rewards=2 * round_.rewards)
+
+
+def test_rewards_beyond_the_unit_interval_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"rewards must lie in \[0, 1\]; got 2.0 at time 0.0"):
+        play(Spy(arm=2), Generous(), np.random.default_rng(0))
 
 
 def test_an_environment_without_rounds_is_refused() -> None:

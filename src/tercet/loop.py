@@ -157,15 +157,19 @@ class _Ledger:
 
     def outcome(self, round_: Round, choice: Choice) -> Feedback:
         """Return what the policy may learn: its own action and that action's reward."""
-        arm = choice.arm
-        return Feedback.one(
-            context=round_.context,
-            arm=round_.arms[arm],
-            reward=round_.rewards[arm],
-            time=round_.time,
-            id=self.first_id + len(self.rows),
-            arm_id=None if round_.arm_ids is None else round_.arm_ids[arm],
-            propensity=choice.propensities[arm],
+        arm, named = choice.arm, {}
+        if not 0 <= round_.rewards[arm] <= 1:
+            raise ValueError(f"rewards must lie in [0, 1]; got {round_.rewards[arm]} at time {round_.time}")
+        if round_.arm_ids is not None:
+            named["arm_ids"] = np.array([round_.arm_ids[arm]])
+        return Feedback.trusted(
+            contexts=np.array(round_.context, dtype=np.float64, ndmin=2),
+            arms=np.array(round_.arms[arm], dtype=np.float64, ndmin=2),
+            rewards=np.array([round_.rewards[arm]], dtype=np.float64),
+            times=np.array([round_.time], dtype=np.float64),
+            ids=np.array([self.first_id + len(self.rows)]),
+            propensities=np.array([choice.propensities[arm]]),
+            **named,
         )
 
     def note(self, round_: Round, choice: Choice, **seconds: float) -> None:
