@@ -216,8 +216,8 @@ def test_a_killed_run_goes_on_without_a_lost_or_doubled_row(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"seeds": 0}, "seeds must be a whole number, at least 1"),
-        ({"steps": 0}, "steps must be a whole number, at least 1"),
+        ({"seeds": 0}, "seeds must be a whole number, 1 or more"),
+        ({"steps": 0}, "steps must be a whole number, 1 or more"),
         ({"policies": {"": Uniform()}}, "must have a name"),
         ({"policies": {"two\nlines": Uniform()}}, "must have a name"),
         ({"environments": {"x": Signs}}, "must be a scenario"),

@@ -73,6 +73,13 @@ def positive(name: str, value: float) -> float:
     return result
 
 
+def whole(name: str, value: Any) -> int:
+    """Return value as a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number, 1 or more; got {value!r}")
+    return int(value)
+
+
 def _vector(name: str, value: Any, length: int | None) -> Vector:
     array = _floats(name, value)
     if array.ndim != 1:

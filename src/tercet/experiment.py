@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tercet import checks
 from tercet.checks import Array
 from tercet.environments.base import Scenario
 from tercet.executors import Crash, Executor, Processes
@@ -44,7 +45,7 @@ class Contender:
                 raise ValueError(f"a contender must be a policy (see tercet.policies.base); got {policy!r}")
             fresh(policy)
         if self.seeds is not None:
-            object.__setattr__(self, "seeds", _count("seeds", self.seeds))
+            object.__setattr__(self, "seeds", checks.whole("seeds", self.seeds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +78,9 @@ class Experiment:
         for name, scenario in self.environments.items():
             if not isinstance(scenario, Scenario) or isinstance(scenario, type):
                 raise ValueError(f"environment {name!r} must be a scenario with draw(rng); got {scenario!r}")
-        object.__setattr__(self, "seeds", _count("seeds", self.seeds))
+        object.__setattr__(self, "seeds", checks.whole("seeds", self.seeds))
         if self.steps is not None:
-            object.__setattr__(self, "steps", _count("steps", self.steps))
+            object.__setattr__(self, "steps", checks.whole("steps", self.steps))
         for name in (*self.policies, *self.environments):
             if not isinstance(name, str) or not name.strip() or "\n" in name:
                 raise ValueError(f"policies and environments must have a name, a line of text; got {name!r}")
@@ -260,9 +261,3 @@ def _description(experiment: Experiment) -> dict[str, Any]:
         "steps": experiment.steps,
         "tuning": words(experiment.tuning),
     }
-
-
-def _count(name: str, value: Any) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
-        raise ValueError(f"{name} must be a whole number, at least 1; got {value!r}")
-    return int(value)

@@ -16,7 +16,7 @@ RIPPLE = 1e-5  # the largest last Legendre coefficient of a step; the integral i
 HALF_LOG_TWO_PI = 0.9189385332046727
 
 # Without fast-math: code that was just compiled and code from the cache take their parts from different
-# places, and with licence to regroup sums they would differ in the last bit. It costs two per cent.
+# places, and with licence to regroup sums they would differ in the last bit.
 kernel = functools.partial(numba.njit, cache=True, nogil=True, error_model="numpy")
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from tercet import checks
 from tercet.checks import Array, Matrix, Vector
 from tercet.policies.base import Policy, arm_keys, fresh
+from tercet.policies.memory import in_time
 from tercet.types import Feedback, Ids
 
 FEW = 20  # distinct arms: as many or fewer are all on offer in every replayed decision
@@ -94,9 +95,7 @@ def tune(settings: Sequence[Policy], history: Feedback, rng: np.random.Generator
 
 def split(history: Feedback, options: Tuning) -> tuple[Feedback, Feedback]:
     """Return the older and the newer part of the newest rows."""
-    if history.times is not None:
-        history = history[np.argsort(history.times, kind="stable")]
-    recent = history[-options.rows :]
+    recent = in_time(history)[-options.rows :]
     cut = len(recent) - int(options.share * len(recent))
     return recent[:cut], recent[cut:]
 

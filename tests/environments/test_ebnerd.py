@@ -314,7 +314,9 @@ DATA = Path(os.environ.get(DATA_VARIABLE, "/nowhere"))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not (DATA / "ebnerd_demo_history.parquet").exists(), reason=f"needs {DATA_VARIABLE}")
+@pytest.mark.skipif(
+    not (DATA / "ebnerd_demo_history.parquet").exists(), reason=f"needs EB-NeRD's files in ${DATA_VARIABLE}"
+)
 def test_simple_choices_hit_as_often_as_reported() -> None:
     replay = draw(DATA, history_days=0, dims=2)
     rounds = list(replay.rounds(np.random.default_rng(0)))

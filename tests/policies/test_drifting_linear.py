@@ -174,9 +174,9 @@ def test_fit_without_remembering_leaves_nothing_known(policy: Any) -> None:
 def test_features_of_another_width_are_refused(policy: Any) -> None:
     fitted = replace(policy)
     fitted.update(some(3), RNG(0))
-    with pytest.raises(ValueError, match=r"must have \(2, 3\) features; got \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as before; got \(1, 3\)"):
         fitted.choose([0.0], ARMS, RNG(0))
-    with pytest.raises(ValueError, match=r"must have \(2, 3\) features; got \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as before; got \(2, 2\)"):
         fitted.update(Feedback.one(context=[0.0, 0.0], arm=[1.0, 0.0], reward=1.0), RNG(0))
 
 

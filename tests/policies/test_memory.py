@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tercet import Feedback, checkpoint
 from tercet.policies.base import arm_keys
-from tercet.policies.memory import COLUMNS, Outcomes, Scale, in_time, offered_keys, whole
+from tercet.policies.memory import COLUMNS, Outcomes, Scale, in_time, offered_keys
 
 LIMITS = st.none() | st.integers(1, 200)
 SIZES = st.lists(st.integers(0, 150), max_size=8)
@@ -99,12 +99,6 @@ def test_outcomes_of_another_width_are_refused_and_change_nothing() -> None:
 def test_an_empty_memory_has_no_columns_to_read() -> None:
     with pytest.raises(ValueError, match="no outcomes yet"):
         _ = Outcomes().rewards
-
-
-@pytest.mark.parametrize("value", [0, -1, True, 2.5, "3", None])
-def test_a_number_that_is_not_whole_and_positive_is_refused(value: Any) -> None:
-    with pytest.raises(ValueError, match="window must be a whole number, 1 or more"):
-        whole("window", value)
 
 
 def test_a_memory_of_nothing_is_refused() -> None:

@@ -188,7 +188,7 @@ def test_a_width_below_zero_or_no_number_is_refused(value: float) -> None:
 
 def test_features_of_another_width_are_refused() -> None:
     known = Ridges().learn(some(3))
-    with pytest.raises(ValueError, match=r"must have \(2, 3\) features; got \(1, 3\)"):
+    with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as before; got \(1, 3\)"):
         known.view([0.0], np.eye(3))
-    with pytest.raises(ValueError, match=r"must have \(2, 3\) features; got \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"must have \(2, 3\) features, as before; got \(2, 2\)"):
         known.learn(Feedback.one(context=[0.0, 0.0], arm=[1.0, 0.0], reward=1.0))

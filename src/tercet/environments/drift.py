@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from tercet import checks
 from tercet.checks import Array, Matrix, Vector
 from tercet.environments.anchors import CONCENTRATION, coupled_means
+from tercet.environments.simulated import sigmoid
 from tercet.types import Feedback, Ids, Round
 
 BASE = -0.5  # log-odds of a usual arm at a usual time
@@ -179,7 +180,7 @@ class DriftingWorld:
             # To turn the context back is to turn every group's weights.
             contexts = _turned(contexts, -2 * np.pi * times / self.recipe.period)
         interest = np.take_along_axis(contexts @ self.interests.T, self.groups[arms], axis=1)
-        return _sigmoid(BASE + levels + interest + self.quality[arms])
+        return sigmoid(BASE + levels + interest + self.quality[arms])
 
     def history(self, rng: np.random.Generator) -> Feedback:
         """Return the logged steps, in which one of the offered arms was drawn evenly."""
@@ -270,7 +271,3 @@ def _turned(contexts: Matrix, angles: Vector) -> Matrix:
     left, right = contexts[:, 0::2], contexts[:, 1::2]
     turned = np.stack([cos * left - sin * right, sin * left + cos * right], axis=2)
     return turned.reshape(contexts.shape)
-
-
-def _sigmoid(x: Array) -> Array:
-    return 1 / (1 + np.exp(-x))

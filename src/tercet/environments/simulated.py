@@ -133,7 +133,7 @@ class Shop:
     def demand(self, times: Any) -> Float[np.ndarray, "_ _ _"]:
         """Return the chance that a visitor buys a product of usual quality: times x kinds x families."""
         levels = self.trends.levels(times)
-        return _sigmoid(levels[:, FOLLOWS] + INTEREST)
+        return sigmoid(levels[:, FOLLOWS] + INTEREST)
 
     def history(self, rng: np.random.Generator) -> Feedback:
         """Return the logged years, in which the shown product was drawn evenly."""
@@ -176,7 +176,7 @@ class Shop:
         offers = np.argsort(lots, axis=1)[:, : self.offered]
         pairs = kinds[:, None], self.products.families[offers]
         levels = np.take_along_axis(self.trends.levels(times), FOLLOWS[pairs], axis=1)
-        means = _sigmoid(levels + INTEREST[pairs] + self.products.quality[offers])
+        means = sigmoid(levels + INTEREST[pairs] + self.products.quality[offers])
         rewards = (rng.random(means.shape) < means).astype(np.float64)
         return Visits(
             times=times, kinds=kinds, contexts=contexts, offers=offers, means=means, rewards=rewards
@@ -244,5 +244,6 @@ def _trends(rng: np.random.Generator) -> Trends:
     )
 
 
-def _sigmoid(x: Array) -> Array:
+def sigmoid(x: Array) -> Array:
+    """Return the chances of log-odds."""
     return 1 / (1 + np.exp(-x))

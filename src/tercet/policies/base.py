@@ -77,6 +77,12 @@ def drawn(propensities: Vector, rng: np.random.Generator, *, means: Vector | Non
     )
 
 
+def check_widths(known: tuple[int, int] | None, widths: tuple[int, int]) -> None:
+    """Refuse contexts and arms of other widths than those known, if any are."""
+    if known not in (None, widths):
+        raise ValueError(f"contexts and arms must have {known} features, as before; got {widths}")
+
+
 def arm_keys(arms: Matrix, arm_ids: Any = None) -> Ids:
     """Return a number for each arm: made of its id where ids are given, else of its features.
 

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float
 from tercet import checkpoint, checks, gaussian
 from tercet.checks import Array, Matrix, Vector
 from tercet.policies.base import arm_keys, highest, offered, options
-from tercet.policies.memory import in_time, offered_keys, whole
+from tercet.policies.memory import in_time, offered_keys
 from tercet.policies.simple import Tallies
 from tercet.types import Choice, Feedback, Ids
 
@@ -102,8 +102,8 @@ class CorrelatedArms:
             raise ValueError(f'explore must be "thompson" or "ucb"; got {self.explore!r}')
         if checks.number("width", self.width) < 0:
             raise ValueError(f"width must be a number of at least 0; got {self.width}")
-        whole("reach", self.reach)
-        if whole("bins", self.bins) < 2:
+        checks.whole("reach", self.reach)
+        if checks.whole("bins", self.bins) < 2:
             raise ValueError(f"bins must be at least 2, for rewards of 0 and 1; got {self.bins}")
         if not 0 <= checks.number("confidence", self.confidence) < 1:
             raise ValueError(f"confidence must lie in [0, 1), 1 left out; got {self.confidence}")

@@ -10,8 +10,8 @@ import numpy as np
 from tercet import checkpoint, checks
 from tercet.checks import Matrix, Vector
 from tercet.embedding.inference import scaling
-from tercet.policies.base import drawn, highest, offered, options
-from tercet.policies.memory import Outcomes, in_time, whole
+from tercet.policies.base import check_widths, drawn, highest, offered, options
+from tercet.policies.memory import Outcomes, in_time
 from tercet.policies.ridge import (
     Features,
     Inputs,
@@ -56,7 +56,7 @@ class SWLinUCB:
     _memory: Outcomes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        whole("window", self.window)
+        checks.whole("window", self.window)
         _check_bound(self)
         self._ridges = Ridges(features=self.features, penalty=self.penalty)
         self._memory = Outcomes(limit=self.window)
@@ -290,9 +290,8 @@ class _Line:
 
     def inputs(self, contexts: Matrix, arms: Matrix, features: Features) -> Inputs:
         """Return what the weights are multiplied by."""
-        dims, got = tuple(self.dims.tolist()), (contexts.shape[1], arms.shape[1])
-        if got != dims:
-            raise ValueError(f"contexts and arms must have {dims} features; got {got}")
+        context, arm = self.dims.tolist()
+        check_widths((context, arm), (contexts.shape[1], arms.shape[1]))
         rows, block = encode(features, contexts, arms)
         return Inputs((rows - self.centre) / self.scale, block)
 

@@ -14,7 +14,7 @@ from tercet import checkpoint, checks
 from tercet.checks import Matrix, Vector
 from tercet.policies.base import highest, offered, options
 from tercet.policies.kernel import rbf
-from tercet.policies.memory import Outcomes, Scale, in_time, whole
+from tercet.policies.memory import Outcomes, Scale, in_time
 from tercet.types import Choice, Feedback
 
 FEWEST = 100  # rows taken of a history whose share would be smaller: a handful can not shape a kernel
@@ -93,9 +93,9 @@ class ForgetfulGP:
             raise ValueError(f"width must be a number of at least 0; got {self.width}")
         checks.unit("share", [self.share])
         checks.positive("rate", self.rate)
-        whole("epochs", self.epochs)
-        whole("train_every", self.train_every)
-        self._memory = Outcomes(limit=whole("limit", self.limit))
+        checks.whole("epochs", self.epochs)
+        checks.whole("train_every", self.train_every)
+        self._memory = Outcomes(limit=checks.whole("limit", self.limit))
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         """Forget everything, train on a random share of the history, and remember that share."""

@@ -10,7 +10,7 @@ import numpy as np
 from tercet import checkpoint, checks
 from tercet.checks import Array, Matrix, Vector
 from tercet.policies.base import highest, offered, options
-from tercet.policies.memory import Outcomes, Scale, in_time, whole
+from tercet.policies.memory import Outcomes, Scale, in_time
 from tercet.types import Choice, Feedback
 
 # Corrections pile up rounding errors, a fresh inverse wipes them out. At this pace it costs less than the
@@ -56,7 +56,7 @@ class KernelUCB:
             )
         if checks.number("width", self.width) < 0:
             raise ValueError(f"width must be a number of at least 0; got {self.width}")
-        self._memory = Outcomes(limit=whole("window", self.window))
+        self._memory = Outcomes(limit=checks.whole("window", self.window))
         self._bandwidth = self.bandwidth or 1.0
         self._refresh()
 

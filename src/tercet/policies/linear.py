@@ -10,7 +10,6 @@ import numpy as np
 from tercet import checkpoint, checks, gaussian
 from tercet.checks import Matrix, Vector
 from tercet.policies.base import highest, offered, options
-from tercet.policies.memory import whole
 from tercet.policies.ridge import Features, Ridges, View, at_least_zero
 from tercet.types import Choice, Feedback
 
@@ -106,12 +105,12 @@ class LinTS:
     def __post_init__(self) -> None:
         if self.scale is not None:
             checks.positive("scale", self.scale)
-        if whole("horizon", self.horizon) < 2:
+        if checks.whole("horizon", self.horizon) < 2:
             raise ValueError(f"horizon must be at least 2 steps, or ln T is 0; got {self.horizon}")
         checks.positive("noise", self.noise)
         if not 0 < checks.number("risk", self.risk) < 1:
             raise ValueError(f"risk must lie between 0 and 1; got {self.risk}")
-        whole("draws", self.draws)
+        checks.whole("draws", self.draws)
         self._ridges = Ridges(features=self.features, penalty=self.penalty, discount=self.discount)
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:

@@ -6,9 +6,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from tercet import checks
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.inference import REACH, scaling
-from tercet.policies.base import arm_keys
+from tercet.policies.base import arm_keys, check_widths
 from tercet.types import Feedback, Ids
 
 # `scaling` leaves every value of a history within this, so nothing is cut but what would tear a network's
@@ -91,7 +92,7 @@ class Outcomes:
 
     def __post_init__(self) -> None:
         if self.limit is not None:
-            whole("limit", self.limit)
+            checks.whole("limit", self.limit)
 
     def __len__(self) -> int:
         return self._count
@@ -178,9 +179,7 @@ class Outcomes:
         return memory
 
     def _check(self, contexts: Matrix, arms: Matrix) -> None:
-        dims = (contexts.shape[1], arms.shape[1])
-        if self.dims not in (None, dims):
-            raise ValueError(f"contexts and arms must have {self.dims} features, as before; got {dims}")
+        check_widths(self.dims, (contexts.shape[1], arms.shape[1]))
 
     def _column(self, name: str) -> Array:
         if self._rows is None:
@@ -220,10 +219,3 @@ def offered_keys(arms: Matrix, arm_ids: Any) -> Ids:
     if len(keys) != len(arms):
         raise ValueError(f"arm_ids must have length {len(arms)}, one for each arm; got {len(keys)}")
     return keys
-
-
-def whole(name: str, value: Any) -> int:
-    """Return value as a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number, 1 or more; got {value!r}")
-    return int(value)

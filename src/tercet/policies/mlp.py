@@ -10,7 +10,7 @@ import numpy as np
 
 from tercet import checkpoint, checks, posterior
 from tercet.policies.base import drawn, highest, offered, options
-from tercet.policies.memory import Outcomes, Scale, in_time, whole
+from tercet.policies.memory import Outcomes, Scale, in_time
 from tercet.policies.networks import Course, Network, pairs, parts, predict, sigmoid, sizes, train
 from tercet.types import Choice, Feedback
 
@@ -60,11 +60,11 @@ class EpsilonGreedyMLP:
         checks.unit("epsilon", [self.epsilon])
         checks.positive("rate", self.rate)
         for name in ("epochs", "batch", "refit", "refit_epochs"):
-            whole(name, getattr(self, name))
+            checks.whole(name, getattr(self, name))
         if not 0 <= self.validation < 1:
             raise ValueError(f"validation must lie in [0, 1); got {self.validation}")
         if self.window is not None:
-            whole("window", self.window)
+            checks.whole("window", self.window)
         self._memory = Outcomes(limit=self.window)
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:

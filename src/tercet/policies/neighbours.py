@@ -10,7 +10,7 @@ import numpy as np
 from tercet import checkpoint, checks
 from tercet.checks import Array, Matrix, Vector
 from tercet.policies.base import highest, offered, options
-from tercet.policies.memory import Outcomes, Scale, in_time, offered_keys, whole
+from tercet.policies.memory import Outcomes, Scale, in_time, offered_keys
 from tercet.types import Choice, Feedback, Ids
 
 
@@ -44,11 +44,11 @@ class NeighbourUCB:
     _memory: Outcomes = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        whole("neighbours", self.neighbours)
+        checks.whole("neighbours", self.neighbours)
         for name in ("width", "slope"):
             if checks.number(name, getattr(self, name)) < 0:
                 raise ValueError(f"{name} must be a number of at least 0; got {getattr(self, name)}")
-        self._memory = Outcomes(limit=None if self.window is None else whole("window", self.window))
+        self._memory = Outcomes(limit=None if self.window is None else checks.whole("window", self.window))
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         """Forget everything, take the scale from the history, and remember its outcomes."""

@@ -10,8 +10,8 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 
+from tercet import checks
 from tercet.checks import Array, Matrix, Vector
-from tercet.policies.memory import whole
 from tercet.types import Feedback, Ids
 
 Loss = Literal["squared", "logistic"]
@@ -200,7 +200,7 @@ def sizes(name: str, value: Any) -> tuple[int, ...]:
     widths = tuple(np.atleast_1d(value).tolist())
     if not widths:
         raise ValueError(f"{name} must name at least one layer's width; got none")
-    return tuple(whole(name, width) for width in widths)
+    return tuple(checks.whole(name, width) for width in widths)
 
 
 def _batches(rows: Ids, size: int, rng: np.random.Generator) -> Iterator[Ids]:

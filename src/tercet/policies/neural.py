@@ -15,7 +15,7 @@ import numpy as np
 from tercet import checkpoint, checks, gaussian
 from tercet.checks import Array, Matrix
 from tercet.policies.base import highest, offered, one_hot, options
-from tercet.policies.memory import Outcomes, Scale, in_time, whole
+from tercet.policies.memory import Outcomes, Scale, in_time
 from tercet.policies.networks import pairs
 from tercet.policies.ridge import Features
 from tercet.policies.shallow import Rows, Shallow, counted, descend, novelty
@@ -125,14 +125,14 @@ class NeuralBandit:
             raise ValueError(f'explore must be "ucb" or "thompson"; got {self.explore!r}')
         if self.features not in get_args(Features):
             raise ValueError(f"features must be one of {get_args(Features)}; got {self.features!r}")
-        if whole("hidden", self.hidden) % 2:
+        if checks.whole("hidden", self.hidden) % 2:
             raise ValueError(f"hidden must be even, because units start as twins; got {self.hidden}")
         for name in ("penalty", "variance", "rate"):
             checks.positive(name, getattr(self, name))
         for name in ("batch", "epochs", "steps", "eager", "every"):
-            whole(name, getattr(self, name))
+            checks.whole(name, getattr(self, name))
         if self.window is not None:
-            whole("window", self.window)
+            checks.whole("window", self.window)
         self._memory = Outcomes(limit=self.window)
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:

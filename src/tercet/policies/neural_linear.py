@@ -11,7 +11,7 @@ import numpy as np
 from tercet import checkpoint, checks, gaussian
 from tercet.checks import Array, Matrix, Vector
 from tercet.policies.base import highest, offered, one_hot, options
-from tercet.policies.memory import Outcomes, Scale, in_time, whole
+from tercet.policies.memory import Outcomes, Scale, in_time
 from tercet.policies.networks import Course, Network, pairs, parts, sizes, train
 from tercet.policies.ridge import Features
 from tercet.policies.shallow import Rows
@@ -141,11 +141,11 @@ class NeuralLinear:
         for name in ("noise", "rate"):
             checks.positive(name, getattr(self, name))
         for name in ("draws", "epochs", "batch", "refit", "refit_epochs"):
-            whole(name, getattr(self, name))
+            checks.whole(name, getattr(self, name))
         if not 0 <= self.validation < 1:
             raise ValueError(f"validation must lie in [0, 1); got {self.validation}")
         if self.window is not None:
-            whole("window", self.window)
+            checks.whole("window", self.window)
         self._memory = Outcomes(limit=self.window)
 
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from tercet import checkpoint, checks
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.inference import scaling
-from tercet.policies.base import drawn, highest, offered, one_hot, options
+from tercet.policies.base import check_widths, drawn, highest, offered, one_hot, options
 from tercet.policies.forest import Forest
 from tercet.types import Choice, Feedback
 
@@ -142,9 +142,7 @@ class Supervised:
     ) -> Choice:
         """Pick the arm of the highest prediction; any, where nothing could be learned."""
         features, matrix = offered(context, arms)
-        dims = (len(features), matrix.shape[1])
-        if self._dims not in (None, dims):
-            raise ValueError(f"contexts and arms must have {self._dims} features, as before; got {dims}")
+        check_widths(self._dims, (len(features), matrix.shape[1]))
         if self._model is None:
             return drawn(np.full(len(matrix), 1 / len(matrix)), rng)
         if self._classes:

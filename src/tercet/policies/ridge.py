@@ -9,7 +9,7 @@ import numpy as np
 
 from tercet import checks
 from tercet.checks import Array, Matrix, Vector
-from tercet.policies.base import offered, one_hot
+from tercet.policies.base import check_widths, offered, one_hot
 from tercet.policies.memory import in_time
 from tercet.types import Feedback, Ids
 
@@ -179,8 +179,7 @@ class Ridges:
     def started(self, dims: tuple[int, int]) -> Self:
         """Return regressions for contexts and arms of these widths, empty ones before the first outcome."""
         if self.dims is not None:
-            if dims != self.dims:
-                raise ValueError(f"contexts and arms must have {self.dims} features; got {dims}")
+            check_widths(self.dims, dims)
             return self
         count, width = sizes(self.features, dims)
         empty = Ridge.empty(width, penalty=self.penalty)

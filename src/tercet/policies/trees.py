@@ -12,10 +12,10 @@ import numpy as np
 from tercet import checkpoint, checks
 from tercet.checks import Array, Matrix, Vector
 from tercet.gaussian import shares
-from tercet.policies.base import arm_keys, drawn, offered, options
+from tercet.policies.base import arm_keys, check_widths, drawn, offered, options
 from tercet.policies.counters import ClickCounters
 from tercet.policies.forest import Forest
-from tercet.policies.memory import Outcomes, in_time, offered_keys, whole
+from tercet.policies.memory import Outcomes, in_time, offered_keys
 from tercet.types import Choice, Feedback
 
 
@@ -37,14 +37,13 @@ class Refits:
     def __post_init__(self) -> None:
         for name, value in (("refit", self.refit), ("window", self.window)):
             if value is not None:
-                whole(name, value)
+                checks.whole(name, value)
         self.memory = Outcomes(limit=self.window)
 
     def check(self, contexts: Matrix, arms: Matrix) -> tuple[int, int]:
         """Return the widths, and refuse others than before."""
         dims = (contexts.shape[1], arms.shape[1])
-        if self.dims not in (None, dims):
-            raise ValueError(f"contexts and arms must have {self.dims} features, as before; got {dims}")
+        check_widths(self.dims, dims)
         return dims
 
     def start(self, history: Feedback, train: Callable[[Matrix, Vector], None], *, remember: bool) -> None:
@@ -216,7 +215,7 @@ class BootstrapBoosting:
     _refits: Refits = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        whole("models", self.models)
+        checks.whole("models", self.models)
         _check_size(self.trees, self.leaves, self.rate)
         if self.prior < 0:
             raise ValueError(f"prior must be a number of outcomes, 0 or more; got {self.prior}")
@@ -291,7 +290,7 @@ def _any(count: int, rng: np.random.Generator) -> Choice:
 
 
 def _check_size(trees: int, leaves: int, rate: float) -> None:
-    whole("trees", trees)
-    if whole("leaves", leaves) < 2:
+    checks.whole("trees", trees)
+    if checks.whole("leaves", leaves) < 2:
         raise ValueError("leaves must be at least 2, or a tree tells nothing apart; got 1")
     checks.positive("rate", rate)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tercet import checkpoint, checks, posterior
 from tercet.policies.base import drawn, highest, offered, options
-from tercet.policies.memory import Outcomes, Scale, in_time, whole
+from tercet.policies.memory import Outcomes, Scale, in_time
 from tercet.policies.networks import Course, Network, parts, predict, sigmoid, sizes, train
 from tercet.types import Choice, Feedback
 
@@ -68,10 +68,10 @@ class TwoTower:
                 f"got {self.context_layers[-1]} and {self.arm_layers[-1]}"
             )
         for name in ("epochs", "batch"):
-            whole(name, getattr(self, name))
+            checks.whole(name, getattr(self, name))
         for name in ("refit", "window"):
             if getattr(self, name) is not None:
-                whole(name, getattr(self, name))
+                checks.whole(name, getattr(self, name))
         checks.positive("rate", self.rate)
         checks.unit("epsilon", [self.epsilon])
         if not 0 <= self.validation < 1:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tercet import checkpoint, checks
 from tercet.checks import Array, Matrix, Vector
-from tercet.policies.base import drawn, offered, options
+from tercet.policies.base import check_widths, drawn, offered, options
 from tercet.policies.memory import in_time
 from tercet.types import Choice, Feedback
 
@@ -91,7 +91,7 @@ class Vowpal:
     ) -> Choice:
         """Draw an arm from Vowpal Wabbit's probabilities, which are even before the first outcome."""
         features, matrix = offered(context, arms)
-        self._check((len(features), matrix.shape[1]))
+        check_widths(self._dims, (len(features), matrix.shape[1]))
         if self._model is None:
             return drawn(np.full(len(matrix), 1 / len(matrix)), rng)
         # Vowpal Wabbit breaks ties by position; a fixed order makes that a matter of the arms themselves.
@@ -108,7 +108,7 @@ class Vowpal:
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:
         """Learn outcomes in the order given."""
         dims = (feedback.contexts.shape[1], feedback.arms.shape[1])
-        self._check(dims)
+        check_widths(self._dims, dims)
         self._dims = dims
         if len(feedback) and self._model is None:
             self._open()
@@ -193,10 +193,6 @@ class Vowpal:
             # A reloaded model must go on as the saved one would have, its counters included.
             *("--quiet", "--save_resume", "--preserve_performance_counters"),
         ]
-
-    def _check(self, dims: tuple[int, int]) -> None:
-        if self._dims not in (None, dims):
-            raise ValueError(f"contexts and arms must have {self._dims} features, as before; got {dims}")
 
 
 def _features(row: Vector) -> str:
