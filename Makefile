@@ -16,7 +16,7 @@ help:  ## what can be made here
 
 .venv/.dev: .venv/.run
 	@echo "Installing the tools for tests into .venv ..."
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[train,dev,bench,ray]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[train,paper,dev,bench,ray]'
 	@touch $@
 
 demo: .venv/.run  ## the seasonal shop: C3 against its rivals, and an HTML report

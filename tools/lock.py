@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-EXTRAS = "train,service,postgres,ray,bench,dev"
+EXTRAS = "train,service,postgres,ray,paper,bench,dev"
 LOCK = Path(__file__).parent.parent / "constraints.txt"
 
 

@@ -111,13 +111,11 @@ class Results:
 
         return pd.DataFrame([self.summary(path) for path in self._paths()])
 
-    def rows(self) -> "pd.DataFrame":
-        """Return all rows of all finished runs, with their policy, environment and seed."""
-        import pandas as pd
+    def runs(self) -> "Iterator[tuple[dict[str, Any], pd.DataFrame]]":
+        """Yield the summary and the rows of each finished run: all rows at once may be too many."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        frames = []
         for path in self._paths():
             summary = self.summary(path)
             try:
@@ -127,6 +125,14 @@ class Results:
                     f"{path} is damaged ({error}); delete it, and it will be run again"
                 ) from error
             frame.insert(0, "step", range(len(frame)))
+            yield summary, frame
+
+    def rows(self) -> "pd.DataFrame":
+        """Return all rows of all finished runs, with their policy, environment and seed."""
+        import pandas as pd
+
+        frames = []
+        for summary, frame in self.runs():
             for name in reversed(Job._fields):
                 frame.insert(0, name, summary[name])
             frames.append(frame)

@@ -1,0 +1,125 @@
+"""What is reproduced of the paper: rows that are measured, pictures drawn from them, claims judged by them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from tercet import experiment as experiments
+from tercet.executors import Crash, Executor, Processes
+from tercet.experiment import Experiment
+from tercet.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+Tables = Mapping[str, "pd.DataFrame"]
+Verdict = Literal["reproduced", "not reproduced", "not testable"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A statement of the paper with our measurement beside it.
+
+    paper : what the paper says, in its own terms.
+    ours : what the rows say, with the number.
+    note : what to know when comparing the two: slips, deviations, or the data that is missing.
+    """
+
+    paper: str
+    ours: str
+    verdict: Verdict
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Picture:
+    """A drawn figure; the caption explains its error bars and what differs from the paper's figure."""
+
+    name: str
+    figure: "Figure"
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Order:
+    """What is asked of a measurement, and the two ways to run its jobs.
+
+    folder : of this item; finished runs are kept there and not run again.
+    quick : whether a rough result in seconds is wanted, not the paper's sizes.
+    advance : is told what goes on, how many parts of it are done and how many there are.
+    """
+
+    folder: Path
+    seeds: int
+    quick: bool = False
+    executor: Executor = field(default_factory=Processes)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    advance: Callable[[str, int, int], None] = lambda _what, _done, _total: None
+
+    def play(self, name: str, experiment: Experiment) -> Results:
+        """Play an experiment, going on where it was stopped."""
+        folder = self.folder / "runs" / name
+        total = len(experiment.jobs())
+        done = total - len(experiments.unfinished(experiment, Results(folder)))
+        self.advance(name, done, total)
+
+        def advance(_: experiments.Done) -> None:
+            nonlocal done
+            done += 1
+            self.advance(name, done, total)
+
+        return experiments.run(
+            experiment, folder, executor=self.executor, about=self.about, advance=advance
+        )
+
+    def map(self, name: str, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
+        """Return the function's result for each task, in their order."""
+        results: dict[int, Any] = {}
+        self.advance(name, 0, len(tasks))
+        for result in self.executor.map(_Numbered(function), list(enumerate(tasks))):
+            if isinstance(result, Crash):
+                raise RuntimeError(f"{name}, part {result.task[0] + 1} of {len(tasks)}: {result.reason}")
+            number, value = result
+            results[number] = value
+            self.advance(name, len(results), len(tasks))
+        return [results[number] for number in range(len(tasks))]
+
+
+@dataclass(frozen=True)
+class _Numbered:
+    """A function of numbered tasks, whose results can be put in order again."""
+
+    function: Callable[[Any], Any]
+
+    def __call__(self, task: tuple[int, Any]) -> tuple[int, Any]:
+        number, value = task
+        return number, self.function(value)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Item:
+    """A figure, table or theorem of the paper.
+
+    name : of the command line and of the results.
+    title : what it shows, in a line.
+    where : its place in the paper.
+    says : what the paper claims with it.
+    seeds, quick_seeds : how many are run when nobody says.
+    deviations : where we do otherwise than the paper, and why.
+    measure : run it; tables by name, a few hundred rows each.
+    draw : pictures of the tables, as they are read back from their files.
+    claims : what the tables say of the paper's claims.
+    """
+
+    name: str
+    title: str
+    where: str
+    says: str
+    seeds: int
+    quick_seeds: int
+    measure: Callable[[Order], Tables]
+    draw: Callable[[Tables], list[Picture]]
+    claims: Callable[[Tables], list[Claim]]
+    deviations: tuple[str, ...] = ()
