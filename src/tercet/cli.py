@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from tercet import shell
+from tercet.paper import commands as paper
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,6 +27,7 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
+app.add_typer(paper.app, name="paper")
 
 
 Where = Literal["processes", "serial", "ray"]
@@ -98,9 +100,7 @@ def run(
         str | None,
         typer.Option(help='A running Ray cluster ("auto" finds one); by default a local one is started.'),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="The folder with data sets; by default that of $TERCET_DATA.")
-    ] = None,
+    data: shell.Data = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Play so many seeds, whatever the file says.")
     ] = None,
@@ -119,17 +119,14 @@ def run(
     from tercet import experiment, experiment_file
     from tercet.results import Results
 
-    if data is not None:
-        if not data.is_dir():
-            raise typer.BadParameter(f"there is no folder {data}", param_hint="--data")
-        os.environ["TERCET_DATA"] = str(data.resolve())
+    shell.use_data(data)
     folder = out or Path("results") / file.stem
-    with _plain_errors():
+    with shell.plain_errors():
         value = experiment_file.load(file)
         value = replace(value, seeds=seeds or value.seeds, steps=steps or value.steps)
         results = Results(folder)
         todo = experiment.unfinished(value, results)
-        console = _console()
+        console = shell.console()
         try:
             _play(console, value, results, todo, _executor(on, jobs, address))
         except experiment.ExperimentError:
@@ -166,19 +163,14 @@ def compare(
     """
     from tercet.results import Results
 
-    with _plain_errors():
-        tables = _print_tables(_console(), Results(folder), measure, to, lift_over, everything=everything)
+    with shell.plain_errors():
+        tables = _print_tables(
+            shell.console(), Results(folder), measure, to, lift_over, everything=everything
+        )
         if csv is not None:
             from tercet import comparison
 
             comparison.frame(tables).to_csv(csv, index=False)
-
-
-def _console() -> "Console":
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=120)  # a file can be as wide as the table
 
 
 def _executor(on: Where, jobs: int | None, address: str | None) -> "Executor":
@@ -245,19 +237,6 @@ def _print_tables(
             console.print(terminal.quality(table), "\n")
         console.print(terminal.costs(table), "\n")
     return tables
-
-
-@contextmanager
-def _plain_errors() -> Iterator[None]:
-    """Say what is wrong in a line: a traceback is for programmers."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.secho("\nStopped. What is finished is written; the same command goes on.", err=True)
-        raise typer.Exit(130) from None
-    except (ValueError, OSError, ModuleNotFoundError, RuntimeError) as error:
-        typer.secho(f"tercet: {error}", err=True, fg="red")
-        raise typer.Exit(1) from error
 
 
 def _compare(console: "Console", seeds: int, steps: int) -> "Comparison":

@@ -45,6 +45,11 @@ class Results:
 
     folder: Path
 
+    @property
+    def started(self) -> bool:
+        """Whether a run is finished."""
+        return any((self.folder / "runs").glob("*.parquet"))
+
     def path(self, job: Job) -> Path:
         """Return where a run's rows are: a readable name, and a hash because names are anything."""
         words = re.sub(r"[^a-z0-9]+", "-", f"{job.environment} {job.policy}".lower()).strip("-")[:60]

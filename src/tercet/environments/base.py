@@ -12,6 +12,10 @@ from tercet.types import Feedback, Round
 DATA_VARIABLE = "TERCET_DATA"  # names the folder with data sets, where a scenario names none
 
 
+class MissingData(FileNotFoundError, ValueError):
+    """A data set that is neither on this machine nor to be fetched; the message says where to get it."""
+
+
 @runtime_checkable
 class Environment(Protocol):
     """One drawn world to learn in; equal rngs give the same history and the same rounds."""

@@ -48,11 +48,13 @@ Table = dict[str, list[Any]]
 @final
 @dataclass(frozen=True, kw_only=True)
 class Ebnerd:
-    """The replay of EB-NeRD: a choice earns 1 where the reader clicked it. Nothing is random.
+    """The replay of EB-NeRD: a choice earns 1 where the reader clicked it. Only a `share` is random.
 
-    Impressions with more than `most` candidates are skipped; those of the first `history_days` are the
-    history (seven days are the train split), the others the rounds. Times are hours since the midnight
-    before the first impression. Whatever describes a round was known before it:
+    Impressions with more than `most` candidates are skipped, and a `share` of the rest is drawn; those of the
+    first `history_days` are the history (seven days are the train split), and `points` evenly spaced ones of
+    the others are the rounds (None: all of them). Times are hours since the midnight before the first
+    impression. Whatever describes a round was known before it, from the whole log and not only from what was
+    drawn of it:
 
     - the context: desktop, phone or tablet; subscriber; signed in; on the front page; sine and cosine of
       the hour; log10 of 1 + the number of articles clicked so far; and the reader's profile, the direction
@@ -71,25 +73,45 @@ class Ebnerd:
     history_days: int = 7
     dims: int = 16
     refresh: float = 24.0
+    share: float = 1.0
+    points: int | None = None
 
     def __post_init__(self) -> None:
         for name, least in (("most", 1), ("history_days", 0), ("dims", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}")
         checks.positive("refresh", self.refresh)
+        if self.points is not None and self.points < 1:
+            raise ValueError(f"points must be at least 1, or None for all; got {self.points}")
+        if not 0 < self.share <= 1:
+            raise ValueError(f"share must be above 0 and at most 1; got {self.share}")
 
-    def draw(self, rng: np.random.Generator) -> Replay:  # noqa: ARG002 - a replay without chance
-        """Return the replay, the same for every rng."""
+    def draw(self, rng: np.random.Generator) -> Replay:
+        """Draw the share of the impressions; the whole log is the same for every rng."""
         place = news.find(self.folder, LAYOUTS, home=HOME)
         log = _read(place, self.most)
         contexts, arms = _features(place, self.most, self.dims, self.refresh)
+        chosen, logged = self._chosen(log, rng)
+        if len(chosen) == len(log.shown):
+            return Replay(shown=log.shown, contexts=contexts, arms=arms, logged=logged)
+        rows = log.shown.rows(chosen)
+        return Replay(shown=log.shown.take(chosen), contexts=contexts[chosen], arms=arms[rows], logged=logged)
+
+    def _chosen(self, log: "Log", rng: np.random.Generator) -> tuple[Ids, int]:
+        """Return the impressions that are replayed, and how many of them are the history."""
+        total = len(log.shown)
+        drawn = np.sort(rng.permutation(total)[: max(round(self.share * total), 1)])
         # The splits change at the hour at which the log begins, not at midnight.
-        logged = int(np.searchsorted(log.shown.times, log.begins + 24 * self.history_days))
-        if logged == len(log.shown):
+        logged = int(np.searchsorted(log.shown.times[drawn], log.begins + 24 * self.history_days))
+        if logged == len(drawn):
             raise ValueError(
                 f"history_days must leave rounds to play; {self.history_days} days are the whole log"
+                + (f", or the {len(drawn)} impressions drawn of it" if self.share < 1 else "")
             )
-        return Replay(shown=log.shown, contexts=contexts, arms=arms, logged=logged)
+        played = drawn[logged:]
+        if self.points is not None and self.points < len(played):
+            played = played[np.linspace(0, len(played) - 1, self.points).round().astype(np.int64)]
+        return np.concatenate([drawn[:logged], played]), logged
 
 
 @final

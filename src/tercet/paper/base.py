@@ -1,4 +1,4 @@
-"""What is reproduced of the paper: rows that are measured, pictures drawn from them, claims judged by them."""
+"""What is reproduced of the paper: rows to measure, pictures to draw of them, claims to judge by them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,12 +48,14 @@ class Order:
 
     folder : of this item; finished runs are kept there and not run again.
     quick : whether a rough result in seconds is wanted, not the paper's sizes.
+    finished : whether to do with the runs that are finished, and play no others.
     advance : is told what goes on, how many parts of it are done and how many there are.
     """
 
     folder: Path
     seeds: int
     quick: bool = False
+    finished: bool = False
     executor: Executor = field(default_factory=Processes)
     about: Mapping[str, Any] = field(default_factory=dict)
     advance: Callable[[str, int, int], None] = lambda _what, _done, _total: None
@@ -61,6 +63,8 @@ class Order:
     def play(self, name: str, experiment: Experiment) -> Results:
         """Play an experiment, going on where it was stopped."""
         folder = self.folder / "runs" / name
+        if self.finished:
+            return Results(folder)
         total = len(experiment.jobs())
         done = total - len(experiments.unfinished(experiment, Results(folder)))
         self.advance(name, done, total)
@@ -70,9 +74,7 @@ class Order:
             done += 1
             self.advance(name, done, total)
 
-        return experiments.run(
-            experiment, folder, executor=self.executor, about=self.about, advance=advance
-        )
+        return experiments.run(experiment, folder, executor=self.executor, about=self.about, advance=advance)
 
     def map(self, name: str, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
         """Return the function's result for each task, in their order."""
@@ -108,6 +110,7 @@ class Item:
     says : what the paper claims with it.
     seeds, quick_seeds : how many are run when nobody says.
     deviations : where we do otherwise than the paper, and why.
+    check : raise `MissingData` where a data set is missing.
     measure : run it; tables by name, a few hundred rows each.
     draw : pictures of the tables, as they are read back from their files.
     claims : what the tables say of the paper's claims.
@@ -122,4 +125,5 @@ class Item:
     measure: Callable[[Order], Tables]
     draw: Callable[[Tables], list[Picture]]
     claims: Callable[[Tables], list[Claim]]
+    check: Callable[[], object] = lambda: None
     deviations: tuple[str, ...] = ()

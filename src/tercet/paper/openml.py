@@ -1,16 +1,20 @@
 """Classification bandits: regret over time under both protocols, and against the size of the history."""
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tercet.embedding.options import Training
+from tercet.environments import tables
 from tercet.environments.classification import Classification
 from tercet.experiment import Contender, Experiment
-from tercet.paper.base import Claim, Item, Order, Picture, Tables
+from tercet.paper import openml_claims, openml_pictures
+from tercet.paper.base import Item, Order, Tables
 from tercet.policies.c3 import C3
-from tercet.roster import SLOW, Group, roster
+from tercet.roster import Group, roster
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,13 +28,23 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "MagicTelescope": {"training": Training.paper(epochs=200, usage=0.5)},
 }
 OURS = "C3, as in the paper"
-RIVALS = ("LinUCB", "LinTS", "SquareCB", "NeuralUCB", "NeuralTS")  # of the paper's figure
 # Windows are for drift, and the Gaussian process is cubic: they play in the news experiment.
 ELSEWHERE = ("LinUCB, shared", "NeuralUCB, window", "NeuralTS, window", "Gaussian process")
-# On 784 pixels a run of these takes minutes.
-SLOW_ON_PIXELS = ("D-LinUCB", "LightGBM, bootstrapped", "LightGBM, refitted", "supervised")
+# A run of these takes a minute or more; they play last, so that the others can be looked at before.
+SLOW = ("NeuralUCB", "NeuralTS")
+SLOW_ON_PIXELS = (*SLOW, "D-LinUCB", "LightGBM, bootstrapped", "LightGBM, refitted", "supervised")
 # A quick look leaves out what is slow and not the paper's.
-QUICK = (*RIVALS[:3], "C3", "C3, greedy", "LightGBM, greedy, not updated", "Vowpal Wabbit squarecb", "uniform")
+QUICK = (
+    OURS,
+    "C3",
+    "C3, greedy",
+    "LinUCB",
+    "LinTS",
+    "SquareCB",
+    "LightGBM, greedy, not updated",
+    "Vowpal Wabbit squarecb",
+    "uniform",
+)
 
 SIZES: tuple[int | float, ...] = (0, 100, 1000, 4000, 0.4)
 BY_SIZE = (
@@ -50,27 +64,28 @@ SEEDS_BY_SIZE = 5
 POINTS = 25  # of a curve in the table
 
 
-def contenders(data: str, *, quick: bool) -> Group:
-    """Return who plays on a data set: every policy as published, C3 with the paper's layers."""
+def contenders(data: str) -> Group:
+    """Return who plays on a data set: every policy as published, C3 with the paper's layers, all seeds."""
     everybody = roster(one_hot=True, tuned=False)
-    paper = C3.paper(progress=False, **SETTINGS.get(data, {}))
-    everybody[OURS] = Contender(policy=paper)
-    for name in ("NeuralUCB", "NeuralTS"):
-        if data != "mnist_784":  # the paper's own rivals play as often as C3
-            everybody[name] = replace(everybody[name], seeds=None)
-    if data == "mnist_784":
-        for name in SLOW_ON_PIXELS:
-            everybody[name] = replace(everybody[name], seeds=SLOW)
-    if quick:
-        return {name: everybody[name] for name in (OURS, *QUICK)}
-    return {name: contender for name, contender in everybody.items() if name not in ELSEWHERE}
+    everybody[OURS] = Contender(policy=C3.paper(progress=False, **SETTINGS.get(data, {})))
+    return {
+        name: replace(contender, seeds=None) for name, contender in everybody.items() if name not in ELSEWHERE
+    }
 
 
-def over_time(data: str, protocol: str, *, seeds: int, quick: bool = False) -> Experiment:
+def slow(data: str) -> tuple[str, ...]:
+    """Return whose runs take long on a data set."""
+    return SLOW_ON_PIXELS if data == "mnist_784" else SLOW
+
+
+def over_time(
+    data: str, protocol: str, names: Iterable[str], *, seeds: int, quick: bool = False
+) -> Experiment:
     """Return the paper's experiment: raw inputs, 4 logged outcomes stream in before each evaluated step."""
     sizes: dict[str, Any] = {"history": 4000} if quick and protocol == "scripts" else {}
+    policies = contenders(data)
     return Experiment(
-        policies=contenders(data, quick=quick),
+        policies={name: policies[name] for name in names},
         environments={
             data: Classification(data=data, protocol=protocol, streaming=True, scale=False, **sizes)
         },
@@ -81,13 +96,100 @@ def over_time(data: str, protocol: str, *, seeds: int, quick: bool = False) -> E
 
 def by_size(data: str, *, seeds: int, quick: bool = False) -> Experiment:
     """Return the experiment on the history's size: scaled inputs, the whole history in memory."""
-    policies = contenders(data, quick=quick)
-    sizes = SIZES[:3] if quick else SIZES
+    policies = contenders(data)
+    names = [name for name in BY_SIZE if not quick or name in QUICK]
     return Experiment(
-        policies={name: policies[name] for name in BY_SIZE if name in policies},
+        policies={name: policies[name] for name in names},
         environments={
-            str(size): Classification(data=data, protocol="scripts", history=size) for size in sizes
+            str(size): Classification(data=data, protocol="scripts", history=size)
+            for size in (SIZES[:3] if quick else SIZES)
         },
         seeds=min(seeds, SEEDS_BY_SIZE),
         steps=QUICK_STEPS if quick else STEPS,
     )
+
+
+def measure(order: Order) -> Tables:
+    """Play both experiments on every data set."""
+    import pandas as pd
+
+    finals, curves, sizes = [], [], []
+    for late, protocol, data in product((False, True), PROTOCOLS, DATA):
+        everybody = QUICK if order.quick else tuple(contenders(data))
+        names = [name for name in everybody if (name in slow(data)) == late]
+        if not names:
+            continue
+        experiment = over_time(data, protocol, names, seeds=order.seeds, quick=order.quick)
+        results = order.play(f"{protocol}-{data}{'-slow' * late}", experiment)
+        runs = list(results.runs()) if results.started else []
+        world = {"protocol": protocol, "data": data}
+        finals += [world | _final(summary, steps) for summary, steps in runs]
+        curves += [world | row for row in _curves(runs)]
+    for data in DATA:
+        results = order.play(f"size-{data}", by_size(data, seeds=order.seeds, quick=order.quick))
+        runs = list(results.runs()) if results.started else []
+        sizes += [
+            {"data": data, "history": summary["environment"]} | _final(summary, steps)
+            for summary, steps in runs
+        ]
+    return {"final": pd.DataFrame(finals), "curves": pd.DataFrame(curves), "sizes": pd.DataFrame(sizes)}
+
+
+def _final(summary: dict[str, Any], steps: "pd.DataFrame") -> dict[str, Any]:
+    settled = steps["arm"].to_numpy()[len(steps) // 10 :]
+    return {
+        "policy": summary["policy"],
+        "seed": summary["seed"],
+        "steps": len(steps),
+        "regret": steps["regret"].sum(),
+        "favourite": np.bincount(settled).max() / len(settled),  # share of the arm that is played most
+    }
+
+
+def _curves(runs: "list[tuple[dict[str, Any], pd.DataFrame]]") -> list[dict[str, Any]]:
+    """Return each policy's regret over time: mean and spread of the seeds, at a few steps."""
+    by_policy: dict[str, list[Any]] = {}
+    for summary, steps in runs:
+        by_policy.setdefault(summary["policy"], []).append(steps["regret"].cumsum().to_numpy())
+    rows = []
+    for policy, regrets in by_policy.items():
+        matrix = np.array(regrets)
+        for step in np.linspace(0, matrix.shape[1], POINTS + 1).round().astype(int)[1:]:
+            values = matrix[:, step - 1]
+            spread = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
+            row = {"step": int(step), "mean": values.mean(), "sd": spread, "seeds": len(values)}
+            rows.append({"policy": policy} | row)
+    return rows
+
+
+def _check() -> None:
+    for data in DATA:
+        tables.load(data)
+
+
+ITEM = Item(
+    name="openml",
+    title="Cumulative regret on four classification bandits",
+    where="Figure 4, section 5.2",
+    says="C3 outperforms most of the algorithms in most data sets, with on average 5.7 % lower cumulative "
+    "regret than the next best one.",
+    seeds=10,
+    quick_seeds=1,
+    check=_check,
+    measure=measure,
+    draw=openml_pictures.draw,
+    claims=openml_claims.claims,
+    deviations=(
+        "Every policy learns its own action and that action's reward; in the authors' scripts most learn the "
+        "logged one.",
+        "Text: 4,000 logged and 1,000 evaluated rows, as the paper says. Scripts: phi learns from 40 % of at "
+        "most 125,000 rows, as in the authors' experiments, and the first 4,000 of them stream in.",
+        "Inputs are raw, as in the paper; our C3, neural networks and kernel methods scale them by the history "
+        "themselves. In the comparison by history size they are scaled by the history for everybody.",
+        "The logged arm is the right one with probability 1/2, as in the authors' scripts; the paper says "
+        "nothing of it.",
+        "C3's pseudo-count of 1 on either side is the scripts'; Eq. 7 and 8 have none. Sharpness is the "
+        "equations' 1; the scripts had 2.",
+        "LinTS's ε is 1/ln T, as its authors recommend; the paper says 1/T.",
+    ),
+)
