@@ -33,6 +33,15 @@ class Claim:
     note: str = ""
 
 
+def verdict(holds: object) -> Verdict:
+    """Return the verdict of a rule that holds or does not.
+
+    >>> verdict(2 > 1)
+    'reproduced'
+    """
+    return "reproduced" if holds else "not reproduced"
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Picture:
     """A drawn figure; the caption explains its error bars and what differs from the paper's figure."""

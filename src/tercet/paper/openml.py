@@ -184,7 +184,7 @@ ITEM = Item(
         "logged one.",
         "Text: 4,000 logged and 1,000 evaluated rows, as the paper says. Scripts: phi learns from 40 % of at "
         "most 125,000 rows, as in the authors' experiments, and the first 4,000 of them stream in.",
-        "Inputs are raw, as in the paper; our C3, neural networks and kernel methods scale them by the history "
+        "Inputs are raw, as in the paper; our C3, networks and kernel methods scale them by the history "
         "themselves. In the comparison by history size they are scaled by the history for everybody.",
         "The logged arm is the right one with probability 1/2, as in the authors' scripts; the paper says "
         "nothing of it.",

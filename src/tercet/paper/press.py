@@ -38,7 +38,7 @@ def run(item: Item, order: Order) -> None:
     for name, table in tables.items():
         text = table.to_csv(index=False, float_format=DIGITS, lineterminator="\n")
         _write(order.folder / f"{name}.csv", text)
-    facts = {
+    facts: dict[str, Any] = {
         "name": item.name,
         "command": command(item, order),
         "revision": order.about.get("revision"),
@@ -140,7 +140,7 @@ def write_report(out: Path, problems: Mapping[str, str] = {}) -> Path:
             Section(
                 item=one,
                 about=facts,
-                problem=problems.get(name, "" if facts else "not run"),
+                problem=problems.get(name, ""),
                 claims=claims(one, folder),
                 pictures={picture: (folder / f"{picture}.png").read_bytes() for picture in pictures},
                 files=(*links, *(f"{name}/{picture}.pdf" for picture in pictures)),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tercet.checks import Vector
+from tercet.checks import Array, Vector
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ BLACK, BLUE, SKY, GREEN, ORANGE, VERMILION, PURPLE = (
     "#D55E00",
     "#CC79A7",
 )
-GREY, WINE, OLIVE = "#7F7F7F", "#882255", "#8A7A2E"
+GREY, WINE, OLIVE, GOLD = "#7F7F7F", "#882255", "#8A7A2E", "#B8860B"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # for what is no policy
 COLUMN, PAGE = 3.4, 7.0  # inches: the widths of a column and of a page
 DOTS = 160  # an inch, of the PNG
@@ -61,22 +61,23 @@ LOOKS: Mapping[str, Look] = {
     "NeuralTS, window": Look(PURPLE, DOT, "+"),
     "NeuralLinear": Look(WINE, "-", "8"),
     "MLP, ε-greedy": Look(WINE, DASH, "1"),
+    "two towers": Look(WINE, LONG, "4"),
     "two towers, small": Look(WINE, DASHDOT, "2"),
     "two towers, large": Look(WINE, DOT, "3"),
-    "LightGBM, greedy, not updated": Look(GREEN, "-", "s"),
-    "LightGBM, refitted": Look(GREEN, DASH, "D"),
-    "LightGBM, bootstrapped": Look(GREEN, DOT, "o"),
+    "LightGBM, greedy, not updated": Look(GREEN, "-", "^"),
+    "LightGBM, refitted": Look(GREEN, DASH, "o"),
+    "LightGBM, bootstrapped": Look(GREEN, DOT, "s"),
     "Vowpal Wabbit squarecb": Look(ORANGE, "-", "v"),
-    "Vowpal Wabbit cover": Look(ORANGE, DASH, "^"),
+    "Vowpal Wabbit cover": Look(ORANGE, DASH, "v"),
     "Vowpal Wabbit regcb": Look(ORANGE, DOT, "<"),
-    "KernelUCB": Look(OLIVE, "-", "p"),
-    "kNN-UCB": Look(OLIVE, DASH, "h"),
+    "KernelUCB": Look(OLIVE, "-", "h"),
+    "kNN-UCB": Look(OLIVE, DASH, "p"),
     "Gaussian process": Look(OLIVE, DOT, "d"),
-    "correlated arms": Look(GREY, DASHDOT, ">"),
+    "correlated arms": Look(GREY, DASHDOT, "<"),
     "Thompson per arm": Look(GREY, DASH, "X"),
     "click counter": Look(GREY, LONG, "P"),
     "uniform": Look(GREY, DOT, "."),
-    "supervised": Look("#B8860B", LONG, "*"),
+    "supervised": Look(GOLD, LONG, "*"),
 }
 
 
@@ -103,7 +104,7 @@ def used() -> Iterator[None]:
     """Draw and save in our style."""
     import matplotlib as mpl
 
-    settings = {
+    settings: Any = {
         "font.size": 8,
         "axes.titlesize": 8,
         "axes.labelsize": 8,
@@ -142,7 +143,7 @@ def panels(
     return figure, figure.subplots(rows, columns, **options)
 
 
-def curve(axes: "Axes", x: Vector, middle: Vector, half: Vector | None, policy: str) -> None:
+def curve(axes: "Axes", x: Array, middle: Vector, half: Vector | None, policy: str) -> None:
     """Draw a policy's line with a band of `half` to either side, and a few markers on it."""
     colour, line, marker, width = look(policy)
     place = list(LOOKS).index(policy.removesuffix(", tuned"))
@@ -167,7 +168,7 @@ def legend_below(figure: "Figure", columns: int = 4) -> None:
     for axes in figure.axes:
         handles, labels = axes.get_legend_handles_labels()
         entries |= {label: entries.get(label, handle) for label, handle in zip(labels, handles, strict=True)}
-    known = [name for name in in_order(name for name in entries if name.removesuffix(", tuned") in LOOKS)]
+    known = in_order(name for name in entries if name.removesuffix(", tuned") in LOOKS)
     names = known + [name for name in entries if name not in known]
     figure.legend([entries[name] for name in names], names, loc="outside lower center", ncols=columns)
 

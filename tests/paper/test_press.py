@@ -1,0 +1,170 @@
+"""An item of our own, made into files."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from tercet.environments.base import MissingData
+from tercet.executors import Serial
+from tercet.paper import catalogue, press, style
+from tercet.paper.base import Claim, Item, Order, Picture, Tables
+
+
+def double(seed: int) -> int:
+    return 2 * seed
+
+
+def measure(order: Order) -> Tables:
+    values = order.map("doubling", double, range(order.seeds))
+    return {
+        "rows": pd.DataFrame({"seed": range(order.seeds), "value": values, "third": [1 / 3] * order.seeds})
+    }
+
+
+def draw(tables: Tables) -> list[Picture]:
+    figure, axes = style.panels(width=style.COLUMN)
+    axes.plot(tables["rows"]["seed"], tables["rows"]["value"])
+    return [Picture(name="doubles", figure=figure, caption=f"{len(tables['rows'])} seeds.")]
+
+
+def judge(tables: Tables) -> list[Claim]:
+    mean = tables["rows"]["value"].mean()
+    return [
+        Claim(
+            paper="Values grow.",
+            ours=f"mean {mean:g}",
+            verdict="reproduced" if mean > 1 else "not reproduced",
+        )
+    ]
+
+
+ITEM = Item(
+    name="doubles",
+    title="Doubles",
+    where="nowhere",
+    says="Values grow.",
+    seeds=3,
+    quick_seeds=1,
+    measure=measure,
+    draw=draw,
+    claims=judge,
+)
+
+
+def order(folder: Path, **options: object) -> Order:
+    settings = {"seeds": 3, "executor": Serial(), "about": {"revision": "abc", "version": "1"}} | options
+    return Order(folder=folder, **settings)  # type: ignore[arg-type]
+
+
+def test_a_measurement_becomes_tables_pictures_and_what_made_them(tmp_path: Path) -> None:
+    press.run(ITEM, order(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "about.json",
+        "rows.csv",
+        "doubles.pdf",
+        "doubles.png",
+    }
+    facts = json.loads((tmp_path / "about.json").read_text())
+    assert facts["command"] == "tercet paper run doubles --seeds 3 --data DIR"
+    assert (facts["revision"], facts["seeds"], facts["quick"]) == ("abc", 3, False)
+    assert facts["pictures"] == {"doubles": "3 seeds."}
+    assert press.tables(tmp_path)["rows"]["value"].tolist() == [0, 2, 4]
+
+
+def test_equal_rows_give_equal_files(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        press.run(ITEM, order(tmp_path / name))
+    for file in ("rows.csv", "doubles.png", "doubles.pdf"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+
+
+def test_pictures_are_drawn_from_the_file_not_from_memory(tmp_path: Path) -> None:
+    press.run(ITEM, order(tmp_path))
+    (tmp_path / "rows.csv").write_text("seed,value\n0,0\n1,2\n")
+    press.draw(ITEM, tmp_path)
+    assert press.about(tmp_path)["pictures"] == {"doubles": "2 seeds."}  # type: ignore[index]
+    assert press.claims(ITEM, tmp_path)[0].verdict == "not reproduced"
+
+
+def test_a_quick_look_does_not_replace_a_full_measurement(tmp_path: Path) -> None:
+    press.run(ITEM, order(tmp_path))
+    with pytest.raises(ValueError, match="give another --out"):
+        press.run(ITEM, order(tmp_path, quick=True, seeds=1))
+    assert len(press.tables(tmp_path)["rows"]) == 3
+
+
+def test_a_failed_measurement_leaves_the_earlier_one(tmp_path: Path) -> None:
+    press.run(ITEM, order(tmp_path))
+    before = (tmp_path / "about.json").read_bytes(), (tmp_path / "rows.csv").read_bytes()
+
+    def fail(_: Order) -> Tables:
+        raise RuntimeError("out of luck")
+
+    with pytest.raises(RuntimeError, match="out of luck"):
+        press.run(replace(ITEM, measure=fail), order(tmp_path))
+    assert ((tmp_path / "about.json").read_bytes(), (tmp_path / "rows.csv").read_bytes()) == before
+
+
+def test_only_the_same_size_of_the_same_clean_revision_is_up_to_date(tmp_path: Path) -> None:
+    assert not press.up_to_date(tmp_path, order(tmp_path))
+    press.run(ITEM, order(tmp_path))
+    assert press.up_to_date(tmp_path, order(tmp_path))
+    assert not press.up_to_date(tmp_path, order(tmp_path, seeds=4))
+    assert not press.up_to_date(tmp_path, order(tmp_path, about={"revision": "abd", "version": "1"}))
+    assert not press.up_to_date(tmp_path, order(tmp_path, about={"revision": None, "version": "1"}))
+    press.run(ITEM, order(tmp_path, about={"revision": "abc-dirty", "version": "1"}))
+    assert not press.up_to_date(tmp_path, order(tmp_path, about={"revision": "abc-dirty", "version": "1"}))
+
+
+def test_damage_is_told_in_words(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds no measurement"):
+        press.draw(ITEM, tmp_path)
+    press.run(ITEM, order(tmp_path))
+    (tmp_path / "rows.csv").unlink()
+    with pytest.raises(ValueError, match="can not be read"):
+        press.tables(tmp_path)
+    (tmp_path / "about.json").write_text("{")
+    with pytest.raises(ValueError, match="delete it"):
+        press.about(tmp_path)
+
+
+def test_the_status_says_how_far_an_item_is(tmp_path: Path) -> None:
+    assert press.status(ITEM, tmp_path) == "not run"
+
+    def missing() -> None:
+        raise MissingData("no such data")
+
+    assert "data is missing" in press.status(replace(ITEM, check=missing), tmp_path)
+    runs = tmp_path / "doubles" / "runs" / "some" / "runs"
+    runs.mkdir(parents=True)
+    (runs / "a.parquet").touch()
+    assert press.status(ITEM, tmp_path) == "begun: 1 runs finished"
+    press.run(ITEM, order(tmp_path / "doubles"))
+    assert press.status(ITEM, tmp_path) == "full, 3 seeds, abc"
+
+
+def test_missing_data_stops_before_anything_is_measured(tmp_path: Path) -> None:
+    def missing() -> None:
+        raise MissingData("no such data")
+
+    with pytest.raises(MissingData):
+        press.run(replace(ITEM, check=missing), order(tmp_path))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", catalogue.NAMES)
+def test_every_item_is_declared_under_its_name_with_words(name: str) -> None:
+    item = catalogue.item(name)
+    assert item.name == name
+    assert item.title
+    assert item.where
+    assert item.says.endswith(".")
+    assert 1 <= item.quick_seeds <= item.seeds
+
+
+def test_an_unknown_name_is_told_what_there_is() -> None:
+    with pytest.raises(ValueError, match="theorem-2"):
+        catalogue.item("figure-9")
