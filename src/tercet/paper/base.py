@@ -119,7 +119,8 @@ class Item:
     says : what the paper claims with it.
     seeds, quick_seeds : how many are run when nobody says.
     deviations : where we do otherwise than the paper, and why.
-    check : raise `MissingData` where a data set is missing.
+    needs : the data sets, in words.
+    check : raise `MissingData` where they can neither be found nor fetched.
     measure : run it; tables by name, a few hundred rows each.
     draw : pictures of the tables, as they are read back from their files.
     claims : what the tables say of the paper's claims.
@@ -134,5 +135,6 @@ class Item:
     measure: Callable[[Order], Tables]
     draw: Callable[[Tables], list[Picture]]
     claims: Callable[[Tables], list[Claim]]
+    needs: str = ""
     check: Callable[[], object] = lambda: None
     deviations: tuple[str, ...] = ()

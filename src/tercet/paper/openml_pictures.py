@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 TITLES = {"mnist_784": "MNIST"}
-PROTOCOLS = {"text": "4,000 logged rows (text)", "scripts": "40 % logged (scripts)"}
+PROTOCOLS = {"text": "4,000 logged (text)", "scripts": "40 % logged (scripts)"}
 # The paper's figure, our C3, and the strongest of the others; all are in the second picture.
 CURVES = (
     "C3, as in the paper",
@@ -39,7 +39,7 @@ def _over_time(curves: "pd.DataFrame") -> Picture:
     curves = curves[curves["policy"].isin(CURVES)]
     protocols, datasets = _present(curves, "protocol"), _present(curves, "data")
     figure, axes = style.panels(
-        len(protocols), len(datasets), height=0.9 + 1.75 * len(protocols), squeeze=False, sharex=True
+        len(protocols), len(datasets), height=0.9 + 1.9 * len(protocols), squeeze=False, sharex=True
     )
     for row, protocol in enumerate(protocols):
         for column, data in enumerate(datasets):
@@ -56,7 +56,7 @@ def _over_time(curves: "pd.DataFrame") -> Picture:
                 place.set_title(TITLES.get(data, data))
             if row == len(protocols) - 1:
                 place.set_xlabel("evaluated steps")
-        axes[row, 0].set_ylabel(f"{PROTOCOLS[protocol]}\ncumulative regret (missed rewards)")
+        axes[row, 0].set_ylabel(f"{PROTOCOLS[protocol]}\ncumulative regret (rewards)")
     style.legend_below(figure)
     caption = (
         f"Cumulative regret on four classification bandits, {_seeds(curves['seeds'])}. Bands are 1.96 "
@@ -91,7 +91,7 @@ def _everybody(final: "pd.DataFrame") -> Picture:
                     linewidth=0.9,
                 )
         place.set_title(TITLES.get(data, data))
-        place.set_xlabel("regret")
+        place.set_xlabel("regret (rewards)")
         place.set_xlim(left=0)
     axes[0, 0].set_yticks(list(places.values()), list(places))
     axes[0, 0].set_ylim(-len(places) + 0.3, 0.7)
@@ -121,7 +121,7 @@ def _by_history(sizes: "pd.DataFrame") -> list[Picture]:
         place.set_title(TITLES.get(data, data))
         place.set_xlabel("logged rows")
         place.set_ylim(0)
-    axes[0, 0].set_ylabel("regret (missed rewards)")
+    axes[0, 0].set_ylabel("regret (rewards)")
     style.legend_below(figure)
     caption = (
         f"Regret after {int(sizes['steps'].max()):,} evaluated steps against the number of logged rows, "

@@ -16,7 +16,6 @@ from time import perf_counter
 from typing import Any
 
 from tercet import files
-from tercet.environments.base import MissingData
 from tercet.paper import report, style
 from tercet.paper.base import Claim, Item, Order, Tables
 from tercet.paper.catalogue import NAMES, item
@@ -121,11 +120,7 @@ def status(item: Item, out: Path) -> str:
     runs = len(list(folder.glob("runs/*/runs/*.parquet")))
     if runs:
         return f"begun: {runs} runs finished"
-    try:
-        item.check()
-    except MissingData:
-        return "not run; its data is missing"
-    return "not run"
+    return f"not run; needs {item.needs}" if item.needs else "not run"
 
 
 def write_report(out: Path, problems: Mapping[str, str] = {}) -> Path:
