@@ -13,6 +13,7 @@ from tercet.environments.classification import Classification
 from tercet.experiment import Contender, Experiment
 from tercet.paper import openml_claims, openml_pictures
 from tercet.paper.base import Item, Order, Tables
+from tercet.paper.curves import curves
 from tercet.policies.c3 import C3
 from tercet.roster import Group, roster
 
@@ -110,7 +111,7 @@ def measure(order: Order) -> Tables:
     """Play both experiments on every data set."""
     import pandas as pd
 
-    finals, curves, sizes = [], [], []
+    finals, lines, sizes = [], [], []
     protocols = PROTOCOLS[:1] if order.quick else PROTOCOLS
     for late, protocol, data in product((False, True), protocols, DATA):
         everybody = QUICK if order.quick else tuple(contenders(data))
@@ -122,7 +123,7 @@ def measure(order: Order) -> Tables:
         runs = list(results.runs()) if results.started else []
         world = {"protocol": protocol, "data": data}
         finals += [world | _final(summary, steps) for summary, steps in runs]
-        curves += [world | row for row in _curves(runs)]
+        lines += [world | row for row in curves(runs, points=POINTS)]
     for data in DATA:
         results = order.play(f"size-{data}", by_size(data, seeds=order.seeds, quick=order.quick))
         runs = list(results.runs()) if results.started else []
@@ -130,7 +131,7 @@ def measure(order: Order) -> Tables:
             {"data": data, "history": summary["environment"]} | _final(summary, steps)
             for summary, steps in runs
         ]
-    return {"final": pd.DataFrame(finals), "curves": pd.DataFrame(curves), "sizes": pd.DataFrame(sizes)}
+    return {"final": pd.DataFrame(finals), "curves": pd.DataFrame(lines), "sizes": pd.DataFrame(sizes)}
 
 
 def _final(summary: dict[str, Any], steps: "pd.DataFrame") -> dict[str, Any]:
@@ -142,22 +143,6 @@ def _final(summary: dict[str, Any], steps: "pd.DataFrame") -> dict[str, Any]:
         "regret": steps["regret"].sum(),
         "favourite": np.bincount(settled).max() / len(settled),  # share of the arm that is played most
     }
-
-
-def _curves(runs: "list[tuple[dict[str, Any], pd.DataFrame]]") -> list[dict[str, Any]]:
-    """Return each policy's regret over time: mean and spread of the seeds, at a few steps."""
-    by_policy: dict[str, list[Any]] = {}
-    for summary, steps in runs:
-        by_policy.setdefault(summary["policy"], []).append(steps["regret"].cumsum().to_numpy())
-    rows = []
-    for policy, regrets in by_policy.items():
-        matrix = np.array(regrets)
-        for step in np.linspace(0, matrix.shape[1], POINTS + 1).round().astype(int)[1:]:
-            values = matrix[:, step - 1]
-            spread = float(values.std(ddof=1)) if len(values) > 1 else float("nan")
-            row = {"step": int(step), "mean": values.mean(), "sd": spread, "seeds": len(values)}
-            rows.append({"policy": policy} | row)
-    return rows
 
 
 def _check() -> None:
