@@ -140,11 +140,11 @@ def _colours() -> list[Any]:
     return [mpl.colormaps["viridis"](place) for place in np.linspace(0, 0.82, len(BANDWIDTHS))]
 
 
-def _regrets(panel: "Axes", curves: "pd.DataFrame") -> None:
+def _regrets(panel: "Axes", lines: "pd.DataFrame") -> None:
     looks = dict(zip(map(name, BANDWIDTHS), zip(_colours(), LINES, MARKERS, strict=True), strict=True))
     looks[UNIFORM] = (style.GREY, style.DOT, ".")
     for place, (policy, (colour, line, marker)) in enumerate(looks.items()):
-        part = curves[curves["policy"] == policy].sort_values("step")
+        part = lines[lines["policy"] == policy].sort_values("step")
         x, middle = part["step"].to_numpy(), part["mean"].to_numpy()
         half = NORMAL * part["sd"].to_numpy() / np.sqrt(part["seeds"].to_numpy())
         every = max(len(x) // 5, 1)
