@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -45,9 +46,9 @@ def test_decay_drops_what_has_vanished() -> None:
     assert Decay(half_life=2.0).stale(references, 0) is None
 
 
-def test_random_drop_takes_its_share_at_the_end_of_each_round_only() -> None:
+def test_random_drop_at_once_takes_its_share_at_the_end_of_each_round_only() -> None:
     references = memory(np.zeros(20_000))
-    rule = RandomDrop(fraction=0.2, every=100)
+    rule = RandomDrop(fraction=0.2, every=100, at_once=True)
     assert [rule.until_next(n) for n in (0, 1, 99, 100)] == [100, 99, 1, 100]
     assert rule.stale(references, 0) is None
     assert rule.stale(references, 150) is None
@@ -58,6 +59,23 @@ def test_random_drop_takes_its_share_at_the_end_of_each_round_only() -> None:
     assert first.mean() == pytest.approx(0.2, abs=deviation)
     assert second.mean() == pytest.approx(0.2, abs=deviation)
     assert (first & second).mean() == pytest.approx(0.04, abs=4 * np.sqrt(0.04 * 0.96 / 20_000))
+
+
+def test_random_drop_lets_rows_leave_one_by_one_and_the_same_are_gone_after_each_round() -> None:
+    slowly, at_once = memory(np.zeros(5_000)), memory(np.zeros(5_000))
+    rule = RandomDrop(fraction=0.2, every=100)
+    for learned in range(1, 301):
+        for references in (slowly, at_once):  # rows that come in the middle of a round leave with the others
+            references.append(np.zeros((1, 1)), [0.0], [1.0], [5_000 + learned])
+        before = len(slowly)
+        for references, how in ((slowly, rule), (at_once, replace(rule, at_once=True))):
+            gone = how.stale(references, learned)
+            if gone is not None:
+                references.forget(gone)
+        # In one outcome of a hundred: 10 of 5,000 on average, and never many more.
+        assert before - len(slowly) < 10 + 6 * np.sqrt(10)
+        if learned % 100 == 0:
+            assert set(slowly.ids) == set(at_once.ids)
 
 
 def test_random_drop_looks_at_ids_not_at_the_order() -> None:

@@ -29,14 +29,17 @@ class Memory(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class RandomDrop:
-    """Drop a random fraction of the memory after every so many outcomes (the paper: 20 % every 100).
+    """Drop a random fraction of the memory in every round of so many outcomes (the paper: 20 % in 100).
 
-    The draw is a hash of the row's id and the number of the round, so a replay drops the same rows
-    whatever their order in memory.
+    Whether and when a row leaves in a round is a hash of its id and the round's number, so a replay drops
+    the same rows whatever their order in memory. They leave one by one in the course of the round, because
+    a memory of thousands that drops its share `at_once`, at the round's end as in the paper, makes one
+    visitor wait for a hundred; after the round the same rows are gone either way.
     """
 
     fraction: float = 0.2
     every: int = 100
+    at_once: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.fraction < 1:
@@ -46,13 +49,15 @@ class RandomDrop:
 
     def until_next(self, learned: int) -> int | None:
         """Outcomes left before the memory must be looked at."""
-        return self.every - learned % self.every
+        return self.every - learned % self.every if self.at_once else 1
 
     def stale(self, memory: Memory, learned: int) -> Array | None:
-        """Return the rows to drop, at the end of a round."""
-        if learned == 0 or learned % self.every:
+        """Return the rows to drop when so many outcomes have been learned."""
+        outcome = (learned - 1) % self.every + 1  # of this round
+        if learned == 0 or (self.at_once and outcome < self.every):
             return None
-        return _uniform(memory.ids, learned // self.every) < self.fraction
+        due = self.fraction * outcome / self.every
+        return _uniform(memory.ids, -(-learned // self.every)) < due
 
 
 @dataclass(frozen=True, kw_only=True)
