@@ -270,6 +270,37 @@ def test_the_own_click_of_an_impression_is_not_in_its_features(
     np.testing.assert_array_equal(one.arms, two.arms)
 
 
+def test_a_share_is_drawn_by_seed_and_described_as_in_the_whole_log(folder: Path) -> None:
+    whole = draw(folder)
+    parts = [Ebnerd(folder=folder, dims=3, share=0.5).draw(np.random.default_rng(seed)) for seed in (1, 1, 2)]
+    assert len(parts[0].shown) == round(0.5 * len(whole.shown))
+    np.testing.assert_array_equal(parts[0].shown.times, parts[1].shown.times)
+    assert not np.array_equal(parts[0].shown.times, parts[2].shown.times)
+    for part in parts:
+        places = np.searchsorted(whole.shown.times, part.shown.times)
+        rows = whole.shown.rows(places)
+        np.testing.assert_array_equal(part.contexts, whole.contexts[places])
+        np.testing.assert_array_equal(part.arms, whole.arms[rows])
+        np.testing.assert_array_equal(part.shown.arm_ids, whole.shown.arm_ids[rows])
+        np.testing.assert_array_equal(part.shown.clicks, whole.shown.clicks[rows])
+        assert part.logged == np.searchsorted(part.shown.times, whole.shown.times[whole.logged])
+
+
+def test_points_are_evenly_spaced_rounds_and_leave_the_history_whole(folder: Path) -> None:
+    whole, few = draw(folder), draw(folder, points=25)
+    assert few.logged == whole.logged
+    pool, times = whole.shown.times[whole.logged :], few.shown.times[few.logged :]
+    assert (len(times), times[0], times[-1]) == (25, pool[0], pool[-1])
+    assert np.ptp(np.diff(np.searchsorted(pool, times))) <= 1
+    assert len(draw(folder, points=10_000).shown) == len(whole.shown)
+
+
+def test_a_share_without_rounds_is_refused(folder: Path) -> None:
+    # The only impression that this seed draws is one of the first 13 days.
+    with pytest.raises(ValueError, match="or the 1 impressions drawn of it"):
+        Ebnerd(folder=folder, dims=3, share=0.001, history_days=13).draw(np.random.default_rng(0))
+
+
 def test_a_bundle_and_the_compact_tables_give_the_same_replay(tmp_path: Path, folder: Path, log: Log) -> None:
     one, two = draw(folder), draw(write_bundle(tmp_path, log))
     np.testing.assert_array_equal(one.shown.clicks, two.shown.clicks)
@@ -285,6 +316,8 @@ def test_a_bundle_and_the_compact_tables_give_the_same_replay(tmp_path: Path, fo
         ({"history_days": -1}, "history_days must be at least 0"),
         ({"dims": 0}, "dims must be at least 1"),
         ({"refresh": 0.0}, "refresh must be a finite number above 0"),
+        ({"share": 0.0}, "share must be above 0"),
+        ({"points": 0}, "points must be at least 1"),
     ],
 )
 def test_bad_options_are_refused(options: dict[str, object], words: str) -> None:
