@@ -9,7 +9,7 @@ import pytest
 
 from tercet.embedding.options import Training
 from tercet.environments import tables as data_tables
-from tercet.environments.base import MissingData, Scenario
+from tercet.environments.base import MissingDataError, Scenario
 from tercet.environments.drift import Drift
 from tercet.executors import Serial
 from tercet.paper import ablation_worlds as worlds
@@ -122,7 +122,7 @@ def test_without_classification_data_only_the_other_worlds_are_played(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def refuse(name: str) -> None:
-        raise MissingData(name)
+        raise MissingDataError(name)
 
     monkeypatch.setattr(data_tables, "load", refuse)
     assert ablations.at_hand() == []

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tercet.cli import app
-from tercet.environments.base import MissingData
+from tercet.environments.base import MissingDataError
 from tercet.paper import catalogue
 from tercet.paper.base import Item, Order, Tables
 from tests.paper.test_press import ITEM
@@ -62,7 +62,9 @@ def test_a_run_tells_its_verdicts_and_where_the_report_is(tmp_path: Path, only: 
 def test_all_goes_on_past_what_is_missing_or_fails_and_says_so(
     tmp_path: Path, only: Callable[..., None]
 ) -> None:
-    only(failing("broken", RuntimeError("out of luck")), failing("far", MissingData("no such data")), ITEM)
+    only(
+        failing("broken", RuntimeError("out of luck")), failing("far", MissingDataError("no such data")), ITEM
+    )
     code, text = tercet("run", "all", "--out", tmp_path, "--jobs", "1")
     assert code == 1  # something failed; what is missing alone is no failure
     assert "failed: out of luck" in text
@@ -75,7 +77,7 @@ def test_all_goes_on_past_what_is_missing_or_fails_and_says_so(
 
 
 def test_missing_data_alone_is_no_failure(tmp_path: Path, only: Callable[..., None]) -> None:
-    only(failing("far", MissingData("no such data")), ITEM)
+    only(failing("far", MissingDataError("no such data")), ITEM)
     assert tercet("run", "all", "--out", tmp_path, "--jobs", "1")[0] == 0
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tercet.environments.base import DATA_VARIABLE, MissingData
+from tercet.environments.base import DATA_VARIABLE, MissingDataError
 from tercet.executors import Serial
 from tercet.paper import mind, style
 from tercet.paper.base import Order, Tables
@@ -123,7 +123,7 @@ def test_the_data_are_mind_where_its_files_are_and_missing_data_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    with pytest.raises(MissingData, match="ebnerd"):
+    with pytest.raises(MissingDataError, match="ebnerd"):
         mind.ITEM.check()
     tiny_mind.write_sample(tmp_path, tiny_mind.visits(20))
     assert mind.data() == mind.SUBSTITUTE  # the sample is not enough

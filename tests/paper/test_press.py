@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tercet.environments.base import MissingData
+from tercet.environments.base import MissingDataError
 from tercet.executors import Serial
 from tercet.paper import catalogue, press, style
 from tercet.paper.base import Claim, Item, Order, Picture, Tables
@@ -145,9 +145,9 @@ def test_the_status_says_how_far_an_item_is(tmp_path: Path) -> None:
 
 def test_missing_data_stops_before_anything_is_measured(tmp_path: Path) -> None:
     def missing() -> None:
-        raise MissingData("no such data")
+        raise MissingDataError("no such data")
 
-    with pytest.raises(MissingData):
+    with pytest.raises(MissingDataError):
         press.run(replace(ITEM, check=missing), order(tmp_path))
     assert not list(tmp_path.iterdir())
 

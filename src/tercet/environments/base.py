@@ -12,7 +12,7 @@ from tercet.types import Feedback, Round
 DATA_VARIABLE = "TERCET_DATA"  # names the folder with data sets, where a scenario names none
 
 
-class MissingData(FileNotFoundError, ValueError):
+class MissingDataError(FileNotFoundError, ValueError):
     """A data set that is neither on this machine nor to be fetched; the message says where to get it."""
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tercet import checks
 from tercet.checks import Array, Matrix, Vector
-from tercet.environments.base import DATA_VARIABLE, MissingData
+from tercet.environments.base import DATA_VARIABLE, MissingDataError
 from tercet.types import Feedback, Ids, Round
 
 Folder = str | os.PathLike[str] | None
@@ -38,14 +38,14 @@ def find(folder: Folder, layouts: Mapping[str, Sequence[str]], *, home: str) -> 
     expected = "; or ".join(f"{', '.join(files)} ({layout})" for layout, files in layouts.items())
     advice = f"expected are {expected}. Get them from {home}"
     if not named:
-        raise MissingData(
+        raise MissingDataError(
             f"give the folder of the data as `folder` or in the variable {DATA_VARIABLE}; {advice}"
         )
     root = Path(named).resolve()
     for layout, files in layouts.items():
         if all((root / file).is_file() for file in files):
             return Place(root, layout)
-    raise MissingData(f"{root} does not hold the data; {advice}")
+    raise MissingDataError(f"{root} does not hold the data; {advice}")
 
 
 def read_parquet(path: Path, columns: Sequence[str]) -> dict[str, list[Any]]:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Int, Shaped
 
 from tercet.checks import Array, Matrix
-from tercet.environments.base import DATA_VARIABLE, MissingData
+from tercet.environments.base import DATA_VARIABLE, MissingDataError
 from tercet.types import Ids
 
 
@@ -111,7 +111,7 @@ def _from_openml(name: str) -> Table:
         bunch = fetch_openml(name, version=version, as_frame=True, parser="auto")
     except OSError as error:  # no network, or a server that refuses
         file = source.file if source else name
-        raise MissingData(
+        raise MissingDataError(
             f"{name} can not be fetched from OpenML ({error}); give a folder that holds {file}.npz "
             f"(--data DIR, or the environment variable {DATA_VARIABLE})"
         ) from error

@@ -38,7 +38,7 @@ class Sizes(NamedTuple):
     evaluated: int
 
 
-FULL = Sizes(interval=500, logged=4000, steps=2000, epochs=10, rows=4000, evaluated=1000)
+FULL = Sizes(interval=500, logged=4000, steps=2000, epochs=20, rows=4000, evaluated=1000)
 SMALL = Sizes(interval=250, logged=1000, steps=150, epochs=4, rows=600, evaluated=100)
 
 

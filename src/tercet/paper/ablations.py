@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tercet.environments import tables as data_tables
-from tercet.environments.base import MissingData
+from tercet.environments.base import MissingDataError
 from tercet.experiment import Experiment
 from tercet.metrics import calibration_error
 from tercet.paper import style
@@ -59,7 +59,7 @@ def at_hand() -> list[str]:
     for name in DATA:
         try:
             data_tables.load(name)
-        except MissingData:
+        except MissingDataError:
             continue
         found.append(name)
     return found

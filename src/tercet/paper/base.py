@@ -120,7 +120,7 @@ class Item:
     seeds, quick_seeds : how many are run when nobody says.
     deviations : where we do otherwise than the paper, and why.
     needs : the data sets, in words.
-    check : raise `MissingData` where they can neither be found nor fetched.
+    check : raise `MissingDataError` where they can neither be found nor fetched.
     measure : run it; tables by name, a few hundred rows each.
     draw : pictures of the tables, as they are read back from their files.
     claims : what the tables say of the paper's claims.

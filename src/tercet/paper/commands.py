@@ -114,14 +114,14 @@ def run(
 
 def _attempt(item: "Item", order: "Order") -> dict[str, str]:
     """Run one of many: what is missing or fails stops no other, and is told at the end."""
-    from tercet.environments.base import MissingData
+    from tercet.environments.base import MissingDataError
     from tercet.paper import press
 
     if item.name != "claims" and press.up_to_date(order.folder, order):
         return {}
     try:
         press.run(item, order)
-    except MissingData as error:
+    except MissingDataError as error:
         return {item.name: f"its data is missing: {error}"}
     except (ValueError, OSError, ModuleNotFoundError, RuntimeError) as error:
         return {item.name: f"failed: {error}"}

@@ -9,7 +9,7 @@ import numpy as np
 from tercet import metrics
 from tercet.checks import Vector
 from tercet.environments import ebnerd, mind, news
-from tercet.environments.base import MissingData
+from tercet.environments.base import MissingDataError
 from tercet.environments.ebnerd import Ebnerd
 from tercet.environments.mind import Mind
 from tercet.experiment import Contender, Experiment
@@ -87,7 +87,7 @@ def data() -> str:
     """Return which log is played: MIND's own files, since in its sample most titles are missing."""
     try:
         news.find(None, {mind.FILES: mind.LAYOUTS[mind.FILES]}, home=mind.HOME)
-    except MissingData:
+    except MissingDataError:
         return SUBSTITUTE
     return MIND
 

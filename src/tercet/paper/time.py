@@ -11,7 +11,7 @@ import numpy as np
 
 from tercet.checks import Matrix
 from tercet.environments import news
-from tercet.environments.base import MissingData
+from tercet.environments.base import MissingDataError
 from tercet.environments.drift import Drift
 from tercet.environments.ebnerd import HOME, LAYOUTS, Ebnerd
 from tercet.executors import Serial
@@ -78,7 +78,7 @@ def world(*, quick: bool) -> World:
         return simulated
     try:
         news.find(None, LAYOUTS, home=HOME)
-    except MissingData:
+    except MissingDataError:
         return simulated
     # One day is logged before the steps, some 12,000 outcomes: with all seven, fits would take an hour.
     return World(name="the EB-NeRD news replay", scenario=Ebnerd(history_days=1), half_life=24.0)
