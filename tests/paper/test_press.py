@@ -68,7 +68,7 @@ def test_a_measurement_becomes_tables_pictures_and_what_made_them(tmp_path: Path
         "doubles.png",
     }
     facts = json.loads((tmp_path / "about.json").read_text())
-    assert facts["command"] == "tercet paper run doubles --seeds 3 --data DIR"
+    assert facts["command"] == "tercet paper run doubles --seeds 3"
     assert (facts["revision"], facts["seeds"], facts["quick"]) == ("abc", 3, False)
     assert facts["pictures"] == {"doubles": "3 seeds."}
     assert press.tables(tmp_path)["rows"]["value"].tolist() == [0, 2, 4]

@@ -75,17 +75,10 @@ SUBJECTS: Mapping[str, Subject] = {
         family="", policy=KernelUCB(window=10**6), sizes=(7, 11), facts=("yes", "with a window", "yes")
     ),
 }
-LOOKS: Mapping[str, tuple[str, Any, str]] = {
-    "C3": (style.BLACK, "-", "s"),
-    f"C3, last {KEPT:,}": (style.BLACK, style.DASH, "^"),
-    "LinUCB": (style.BLUE, "-", "D"),
-    "LinTS": (style.BLUE, style.DASH, "<"),
-    "SquareCB": (style.BLUE, style.DASHDOT, ">"),
-    "NeuralUCB": (style.PURPLE, "-", "X"),
-    "NeuralTS": (style.PURPLE, style.DASH, "*"),
-    WHOLE: (style.PURPLE, style.DOT, "o"),
-    "kNN-UCB": (style.ORANGE, style.DASH, "h"),
-    "KernelUCB": (style.ORANGE, "-", "p"),
+# Variants look like the policy that they are made of.
+VARIANTS: Mapping[str, style.Look] = {
+    f"C3, last {KEPT:,}": style.look("C3")._replace(line=style.DASH, marker="^"),
+    WHOLE: style.look("NeuralUCB")._replace(line=style.DOT, marker="o"),
 }
 TABLE_1 = {"C3": ("O(n)", "O(1)"), "Linear": ("O(1)", "O(1)"), "Neural": ("O(1)", "O(n)")}
 TABLE_1_FACTS = {
@@ -205,7 +198,8 @@ def draw(tables: Tables) -> list[Picture]:
 
 
 def _draw_times(axes: "Axes", times: "pd.DataFrame") -> None:
-    for name, (colour, line, marker) in LOOKS.items():
+    for name in SUBJECTS:
+        colour, line, marker, _ = VARIANTS.get(name) or style.look(name)
         mine = times[times["policy"] == name]
         axes.plot(mine["n"], 1e3 * mine["seconds"], color=colour, linestyle=line, marker=marker, label=name)
     axes.set(xscale="log", yscale="log", xlabel="outcomes n")

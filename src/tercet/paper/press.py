@@ -56,8 +56,9 @@ def run(item: Item, order: Order) -> None:
 
 def command(item: Item, order: Order) -> str:
     """Return the command that makes the same again; DIR stands for a folder with data sets."""
-    options = [f"--seeds {order.seeds}"] + ["--quick"] * order.quick + ["--finished"] * order.finished
-    return " ".join(["tercet paper run", item.name, *options, "--data DIR"])
+    flags = {"--quick": order.quick, "--finished": order.finished, "--data DIR": bool(item.needs)}
+    options = [flag for flag, given in flags.items() if given]
+    return " ".join(["tercet paper run", item.name, f"--seeds {order.seeds}", *options])
 
 
 def draw(item: Item, folder: Path) -> None:
