@@ -158,7 +158,7 @@ def test_filters_are_there_for_the_verdicts_that_are() -> None:
 
 def test_the_summary_counts_claims_and_items() -> None:
     assert summary(full()) == (
-        "3 claims of the paper: 1 reproduced, 1 not reproduced, 1 not testable. 1 of 3 items not measured."
+        "3 claims of the paper: 1 reproduced, 1 not reproduced, 0 undecided, 1 not testable. 1 of 3 items not measured."
     )
     assert summary([section("drift", claim(1))]).startswith("1 claim of the paper: 1 reproduced, 0 not rep")
     assert summary(full()) in page(full())

@@ -9,21 +9,24 @@ from tercet import experiment as experiments
 from tercet.executors import Crash, Executor, Processes
 from tercet.experiment import Experiment
 from tercet.results import Results
+from tercet.statistics import Interval
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 Tables = Mapping[str, "pd.DataFrame"]
-Verdict = Literal["reproduced", "not reproduced", "not testable"]
+Verdict = Literal["reproduced", "not reproduced", "undecided", "not testable"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
     """A statement of the paper with our measurement beside it.
 
-    paper : what the paper says, in its own terms.
+    paper : what the paper says, in its own terms; what it only implies begins with "Implied:".
     ours : what the rows say, with the number.
+    verdict : "undecided" where the rows bear out neither side, such as too few seeds; "not testable" where
+        data are missing.
     note : what to know when comparing the two: slips, deviations, or the data that is missing.
     """
 
@@ -33,13 +36,25 @@ class Claim:
     note: str = ""
 
 
-def verdict(holds: object) -> Verdict:
-    """Return the verdict of a rule that holds or does not.
+def verdict(holds: object, refuted: object = None) -> Verdict:
+    """Return the verdict of a rule that holds, is refuted, or neither; without `refuted` it is the opposite.
 
-    >>> verdict(2 > 1)
-    'reproduced'
+    >>> verdict(2 > 1), verdict(1 > 2), verdict(1 > 2, refuted=False)
+    ('reproduced', 'not reproduced', 'undecided')
     """
-    return "reproduced" if holds else "not reproduced"
+    if holds:
+        return "reproduced"
+    return "not reproduced" if refuted is None or refuted else "undecided"
+
+
+def above(value: Interval, least: float = 0.0) -> Verdict:
+    """Judge by a 95 % interval whether something is above a least value: surely, surely not, or undecided.
+
+    >>> above(Interval(3.0, 1.0)), above(Interval(-3.0, 1.0)), above(Interval(3.0, float("nan")))
+    ('reproduced', 'not reproduced', 'undecided')
+    """
+    mean, half = value
+    return verdict(mean - half > least, refuted=mean + half <= least)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

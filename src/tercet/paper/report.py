@@ -16,7 +16,13 @@ from tercet.paper.style import PAGE as PAGE_INCHES
 
 TEXT_WIDTH = 888  # CSS pixels: what the page's 920 leave between its margins
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
-SYMBOLS = {"reproduced": "✓", "not reproduced": "✗", "not testable": "?", "not measured": "–"}
+SYMBOLS = {
+    "reproduced": "✓",
+    "not reproduced": "✗",
+    "undecided": "~",
+    "not testable": "?",
+    "not measured": "–",
+}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -89,6 +89,7 @@ code { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
 .verdict .mark b { color: #fff; }
 .reproduced { color: #00694f; }
 .not-reproduced { color: #b03f00; }
+.undecided { color: #6b5b00; }
 .not-testable { color: #005a94; }
 .not-measured { color: #666; }
 .tally { display: flex; flex-wrap: wrap; gap: 2px 14px; margin: 0; padding: 0; list-style: none; }
@@ -125,6 +126,7 @@ td .note { margin: 4px 0 0; }
 @media screen {  /* what is printed is always the whole table */
   .all:has(#show-reproduced:checked) tbody tr:not(.is-reproduced),
   .all:has(#show-not-reproduced:checked) tbody tr:not(.is-not-reproduced),
+  .all:has(#show-undecided:checked) tbody tr:not(.is-undecided),
   .all:has(#show-not-testable:checked) tbody tr:not(.is-not-testable),
   .all:has(#show-not-measured:checked) tbody tr:not(.is-not-measured) { display: none; }
 }
