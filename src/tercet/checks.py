@@ -73,10 +73,10 @@ def positive(name: str, value: float) -> float:
     return result
 
 
-def whole(name: str, value: Any) -> int:
-    """Return value as a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number, 1 or more; got {value!r}")
+def whole(name: str, value: Any, *, least: int = 1) -> int:
+    """Return value as a whole number of at least so many."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be a whole number, {least} or more; got {value!r}")
     return int(value)
 
 

@@ -173,7 +173,7 @@ def test_without_any_features_the_intercept_is_left() -> None:
         ({"variance": -1.0}, "variance must be"),
         ({"rate": float("nan")}, "rate must be"),
         ({"batch": 0}, "batch must be"),
-        ({"epochs": 0}, "epochs must be"),
+        ({"epochs": -1}, "epochs must be"),
         ({"steps": 0}, "steps must be"),
         ({"eager": 0}, "eager must be"),
         ({"every": 0}, "every must be"),

@@ -89,7 +89,7 @@ class NeuralBandit:
     rate, batch
         Of the stochastic gradient steps.
     epochs
-        Passes over the history in `fit`.
+        Passes over the history in `fit`; 0: the network starts untrained, and learns online only.
     steps
         Most gradient steps of a training online; as many as there are outcomes until then.
     eager, every
@@ -129,8 +129,9 @@ class NeuralBandit:
             raise ValueError(f"hidden must be even, because units start as twins; got {self.hidden}")
         for name in ("penalty", "variance", "rate"):
             checks.positive(name, getattr(self, name))
-        for name in ("batch", "epochs", "steps", "eager", "every"):
+        for name in ("batch", "steps", "eager", "every"):
             checks.whole(name, getattr(self, name))
+        checks.whole("epochs", self.epochs, least=0)
         if self.window is not None:
             checks.whole("window", self.window)
         self._memory = Outcomes(limit=self.window)
@@ -144,7 +145,7 @@ class NeuralBandit:
             memory.append(in_time(history))
         blocks = 1 if shared else history.arms.shape[1]
         start = network = Shallow.fresh(rows.features.shape[1], self.hidden, rng, blocks=blocks)
-        if len(history):
+        if len(history) and self.epochs:
             steps = self.epochs * -(-len(history) // self.batch)
             network = descend(start, start, rows, history.rewards, rng, steps=steps, **self._descent())
         # What the memory lacks of the history must last in θ₀, or the first training would undo it.
