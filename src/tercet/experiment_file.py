@@ -62,12 +62,16 @@ def about(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def _revision() -> str | None:
-    folder = Path(tercet.__file__).parent
+    """Return the commit that last changed the code; what else is committed or changed does not matter."""
+    folder = str(Path(tercet.__file__).parent)
+
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", folder, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout.strip()
+
     try:
-        git = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
-        done = subprocess.run(git, capture_output=True, text=True, timeout=10, check=True)
-        tracked = ["git", "-C", str(folder), "ls-files", "--error-unmatch", "__init__.py"]
-        subprocess.run(tracked, capture_output=True, timeout=10, check=True)  # not somebody else's repository
+        git("ls-files", "--error-unmatch", "__init__.py")  # not somebody else's repository
+        changed = git("status", "--porcelain", "--untracked-files=no", "--", ".")
+        return git("log", "-1", "--format=%h", "--abbrev=12", "--", ".") + ("-dirty" if changed else "")
     except (OSError, subprocess.SubprocessError):
         return None
-    return done.stdout.strip()

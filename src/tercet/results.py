@@ -41,14 +41,15 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Results:
-    """The results in a folder, which is made with the first run."""
+    """The results in a folder, which is made with the first run; `only` those of some jobs, if given."""
 
     folder: Path
+    only: tuple[Job, ...] | None = None
 
     @property
     def started(self) -> bool:
         """Whether a run is finished."""
-        return any((self.folder / "runs").glob("*.parquet"))
+        return bool(self._found())
 
     def path(self, job: Job) -> Path:
         """Return where a run's rows are: a readable name, and a hash because names are anything."""
@@ -163,7 +164,12 @@ class Results:
     def _paths(self) -> list[Path]:
         if not self.folder.is_dir():
             raise ResultError(f"there is no folder {self.folder}")
-        paths = sorted((self.folder / "runs").glob("*.parquet"))
+        paths = self._found()
         if not paths:
             raise ResultError(f"{self.folder} holds no finished run yet")
         return paths
+
+    def _found(self) -> list[Path]:
+        if self.only is None:
+            return sorted((self.folder / "runs").glob("*.parquet"))
+        return [path for path in map(self.path, self.only) if path.exists()]

@@ -62,15 +62,13 @@ def test_a_run_tells_its_verdicts_and_where_the_report_is(tmp_path: Path, only: 
 def test_all_goes_on_past_what_is_missing_or_fails_and_says_so(
     tmp_path: Path, only: Callable[..., None]
 ) -> None:
-    only(
-        failing("broken", RuntimeError("out of luck")), failing("far", MissingDataError("no such data")), ITEM
-    )
+    only(failing("broken", KeyError("luck")), failing("far", MissingDataError("no such data")), ITEM)
     code, text = tercet("run", "all", "--out", tmp_path, "--jobs", "1")
     assert code == 1  # something failed; what is missing alone is no failure
-    assert "failed: out of luck" in text
+    assert "failed: KeyError: 'luck'" in text
     assert "its data is missing: no such data" in text
     page = (tmp_path / "index.html").read_text()
-    assert "out of luck" in page
+    assert "KeyError" in page
     assert "no such data" in page
     claims = (tmp_path / "claims" / "claims.csv").read_text()
     assert claims.splitlines()[1].startswith("doubles,Values grow.,mean 2,reproduced")
@@ -88,6 +86,31 @@ def test_a_stop_is_told_how_to_go_on(tmp_path: Path, only: Callable[..., None]) 
     assert "the same command goes on" in text
 
 
+def test_all_leaves_out_what_the_same_code_has_finished(
+    tmp_path: Path, only: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tercet.experiment_file._revision", lambda: "0123456789ab")
+    only(ITEM)
+    assert tercet("run", "all", "--out", tmp_path, "--jobs", "1")[0] == 0
+    only(failing("doubles", RuntimeError("measured again")))
+    assert tercet("run", "all", "--out", tmp_path, "--jobs", "1")[0] == 0
+    assert tercet("run", "doubles", "--out", tmp_path, "--jobs", "1")[0] == 1
+
+
+def test_redraw_of_all_leaves_out_what_was_never_measured(tmp_path: Path, only: Callable[..., None]) -> None:
+    only(ITEM, replace(ITEM, name="later"))
+    tercet("run", "doubles", "--out", tmp_path, "--jobs", "1")
+    (tmp_path / "doubles" / "doubles.png").unlink()
+    tercet("run", "all", "--redraw", "--out", tmp_path)
+    assert (tmp_path / "doubles" / "doubles.png").exists()
+    assert not (tmp_path / "later").exists()
+
+
+def test_a_name_twice_is_made_once(tmp_path: Path, only: Callable[..., None]) -> None:
+    only(ITEM)
+    assert tercet("run", "doubles", "doubles", "--out", tmp_path, "--jobs", "1")[1].count("Doubles") == 1
+
+
 def test_redraw_measures_nothing(tmp_path: Path, only: Callable[..., None]) -> None:
     only(ITEM)
     tercet("run", "doubles", "--out", tmp_path, "--jobs", "1")
@@ -101,6 +124,7 @@ def test_redraw_measures_nothing(tmp_path: Path, only: Callable[..., None]) -> N
         (["run", "figure-9"], "theorem-2"),
         (["run", "drift", "--data", "nowhere"], "no folder"),
         (["run", "drift", "--redraw"], "no measurement to draw"),
+        (["run", "drift", "--redraw", "--seeds", "3"], "drawn as they are"),
     ],
 )
 def test_bad_input_is_told_what_to_do(

@@ -131,6 +131,62 @@ def test_damage_is_told_in_words(tmp_path: Path) -> None:
         press.about(tmp_path)
 
 
+def test_a_part_without_rows_has_no_table_and_nothing_at_all_is_told(tmp_path: Path) -> None:
+    def begun(order: Order) -> Tables:
+        return dict(measure(order)) | {"later": pd.DataFrame()}
+
+    press.run(replace(ITEM, measure=begun), order(tmp_path))
+    assert list(press.tables(tmp_path)) == ["rows"]
+    nothing = replace(ITEM, measure=lambda _: {"rows": pd.DataFrame()})
+    with pytest.raises(ValueError, match="no run of doubles is finished yet"):
+        press.run(nothing, order(tmp_path / "other", finished=True))
+
+
+def test_what_was_measured_but_not_drawn_is_not_up_to_date(tmp_path: Path) -> None:
+    def fail(_: Tables) -> list[Picture]:
+        raise RuntimeError("no ink")
+
+    with pytest.raises(RuntimeError, match="no ink"):
+        press.run(replace(ITEM, draw=fail), order(tmp_path))
+    assert not press.up_to_date(tmp_path, order(tmp_path))
+    press.draw(ITEM, tmp_path)
+    assert press.up_to_date(tmp_path, order(tmp_path))
+
+
+def test_a_bad_folder_is_told_before_anything_is_measured(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="give another --out"):
+        press.run(
+            replace(ITEM, measure=lambda _: pytest.fail("measured")), order(tmp_path / "file" / "doubles")
+        )
+
+
+def test_a_missing_package_is_told_with_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(press, "PACKAGES", ("matplotlib", "no_such_package"))
+    with pytest.raises(
+        ModuleNotFoundError, match=r"no_such_package: pip install 'tercet\[train,bench,paper\]'"
+    ):
+        press.run(ITEM, order(tmp_path))
+
+
+@pytest.mark.parametrize("damage", ["about.json", "rows.csv", "doubles.png"])
+def test_damage_to_one_item_leaves_the_report_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    items = {name: replace(ITEM, name=name, title=name.title()) for name in ("doubles", "others")}
+    monkeypatch.setattr(press, "NAMES", tuple(items))
+    monkeypatch.setattr(press, "item", items.__getitem__)
+    for name, one in items.items():
+        press.run(one, order(tmp_path / name))
+    if damage.endswith(".png"):
+        (tmp_path / "doubles" / damage).unlink()
+    else:
+        (tmp_path / "doubles" / damage).write_bytes(b"[]" if damage == "about.json" else b"\xff\xfe\x00")
+    page = press.write_report(tmp_path).read_text()
+    assert "tercet paper run doubles" in page
+    assert page.count("data:image/png") == 1
+
+
 def test_the_status_says_how_far_an_item_is(tmp_path: Path) -> None:
     assert press.status(ITEM, tmp_path) == "not run"
 
@@ -138,7 +194,7 @@ def test_the_status_says_how_far_an_item_is(tmp_path: Path) -> None:
     runs = tmp_path / "doubles" / "runs" / "some" / "runs"
     runs.mkdir(parents=True)
     (runs / "a.parquet").touch()
-    assert press.status(ITEM, tmp_path) == "begun: 1 runs finished"
+    assert press.status(ITEM, tmp_path) == "begun: 1 finished run"
     press.run(ITEM, order(tmp_path / "doubles"))
     assert press.status(ITEM, tmp_path) == "full, 3 seeds, abc"
 

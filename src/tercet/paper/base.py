@@ -85,20 +85,22 @@ class Order:
     advance: Callable[[str, int, int], None] = lambda _what, _done, _total: None
 
     def play(self, name: str, experiment: Experiment) -> Results:
-        """Play an experiment, going on where it was stopped."""
-        folder = self.folder / "runs" / name
-        if self.finished:
-            return Results(folder)
+        """Play an experiment, going on where it was stopped; return its own runs, and no others'."""
+        folder = self.folder / ("quick-runs" if self.quick else "runs") / name
+        results = Results(folder, only=tuple(experiment.jobs()))
         total = len(experiment.jobs())
-        done = total - len(experiments.unfinished(experiment, Results(folder)))
+        done = total - len(experiments.unfinished(experiment, results))
         self.advance(name, done, total)
+        if self.finished:
+            return results
 
         def advance(_: experiments.Done) -> None:
             nonlocal done
             done += 1
             self.advance(name, done, total)
 
-        return experiments.run(experiment, folder, executor=self.executor, about=self.about, advance=advance)
+        experiments.run(experiment, folder, executor=self.executor, about=self.about, advance=advance)
+        return results
 
     def map(self, name: str, function: Callable[[Any], Any], tasks: Sequence[Any]) -> list[Any]:
         """Return the function's result for each task, in their order."""

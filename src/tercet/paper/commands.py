@@ -3,8 +3,9 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,8 +25,9 @@ OUT, QUICK_OUT = Path("tercet-paper"), Path("tercet-paper-quick")
 
 @app.command("list")
 def show(
-    out: Annotated[Path, typer.Option(help="The folder whose state is shown.")] = OUT,
-    data: shell.Data = None,
+    out: Annotated[
+        Path | None, typer.Option(help=f"The folder whose state is shown; by default {OUT}, or {QUICK_OUT}.")
+    ] = None,
 ) -> None:
     """Show every figure, table and theorem of the paper, and how far each is."""
     from rich.markup import escape
@@ -34,13 +36,13 @@ def show(
     from tercet.paper import catalogue, press
 
     with shell.plain_errors():
-        shell.use_data(data)
+        folder = out or (QUICK_OUT if QUICK_OUT.exists() and not OUT.exists() else OUT)
         table = Table(box=None, pad_edge=False)
         for header in ("name", "what", "in the paper", "status"):
             table.add_column(header, no_wrap=header == "name")
         for name in catalogue.NAMES:
             item = catalogue.item(name)
-            table.add_row(name, *map(escape, (item.title, item.where, press.status(item, out))))
+            table.add_row(name, *map(escape, (item.title, item.where, press.status(item, folder))))
         console = shell.console()
         console.print(table)
         console.print(
@@ -53,7 +55,7 @@ def show(
 def run(
     names: Annotated[list[str], typer.Argument(help="Names of `tercet paper list`, or `all`.")],
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many; by default as many as the paper.")
+        int | None, typer.Option(min=1, help="How many; by default 10, or what the item needs.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes: a rough picture in seconds to a few minutes.")
@@ -73,72 +75,103 @@ def run(
     """Make figures of the paper again: tables, pictures (PDF and PNG), and a report.
 
     The tables hold the rows, about.json beside them the command, revision and seeds. Experiments go on
-    where they were stopped; `all` leaves out what the same revision has finished already, and what it has
-    no data for. The report in the same folder sets the paper's claims beside our measurements.
+    where they were stopped; `all` leaves out what the same code has finished already, and what it has no
+    data for. The report in the same folder sets the paper's claims beside our measurements.
     """
-    from tercet.executors import Processes
     from tercet.experiment_file import about
-    from tercet.paper import catalogue, press
-    from tercet.paper.base import Order
+    from tercet.paper import catalogue
 
-    folder = out or (QUICK_OUT if quick else OUT)
-    console = shell.console()
     with shell.plain_errors():
+        if redraw and (seeds or finished or quick):
+            raise typer.BadParameter("the tables are drawn as they are", param_hint="--redraw")
         shell.use_data(data)
-        everything = names == ["all"]
-        items = [catalogue.item(name) for name in (catalogue.NAMES if everything else names)]
-        problems: dict[str, str] = {}
+        folder = out or (QUICK_OUT if quick else OUT)
+        everything = "all" in names
+        items = [catalogue.item(name) for name in (catalogue.NAMES if everything else dict.fromkeys(names))]
+        options: dict[str, Any] = {"quick": quick, "finished": finished, "about": about(sys.argv[1:])}
+        session = Session(
+            folder=folder, seeds=seeds, jobs=jobs, redraw=redraw, everything=everything, options=options
+        )
+        console = shell.console()
         for item in items:
-            with _bar(console, item) as advance:
-                order = Order(
-                    folder=folder / item.name,
-                    seeds=seeds or (item.quick_seeds if quick else item.seeds),
-                    quick=quick,
-                    finished=finished,
-                    executor=Processes(jobs),
-                    about=about(sys.argv[1:]),
-                    advance=advance,
-                )
-                if redraw:
-                    press.draw(item, order.folder)
-                elif everything:
-                    problems |= _attempt(item, order)
-                else:
-                    press.run(item, order)
-            _tell(console, item, folder, problems)
-        path = press.write_report(folder, problems)
-        console.print(f"\nThe report is {path.resolve()}", markup=False, highlight=False, soft_wrap=True)
-    if any(problem.startswith("failed") for problem in problems.values()):
+            session.make(item, console)
+        path = (folder / "index.html").resolve()
+        console.print(f"\nThe report is {path}", markup=False, highlight=False, soft_wrap=True)
+    if any(problem.startswith("failed") for problem in session.problems.values()):
         raise typer.Exit(1)
 
 
-def _attempt(item: "Item", order: "Order") -> dict[str, str]:
-    """Run one of many: what is missing or fails stops no other, and is told at the end."""
-    from tercet.environments.base import MissingDataError
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """What was asked for, and what went wrong so far, by item.
+
+    If `everything` was, what is up to date is left out, and what is missing or fails ends nothing.
+    """
+
+    folder: Path
+    seeds: int | None
+    jobs: int | None
+    redraw: bool
+    everything: bool
+    options: dict[str, Any]
+    problems: dict[str, str] = field(default_factory=dict)
+
+    def make(self, item: "Item", console: "Console") -> None:
+        """Make an item, tell its verdicts, and write the report: whenever the session ends, there is one."""
+        from tercet.environments.base import MissingDataError
+        from tercet.paper import press
+
+        console.print(f"\n{item.name}: {item.title}", style="bold", markup=False, highlight=False)
+        try:
+            with _bar(console, item) as advance:
+                self._make(item, self._order(item, advance))
+            verdicts = _verdicts(item, self.folder)
+        except MissingDataError as error:
+            if not self.everything:
+                raise
+            self.problems[item.name] = f"its data is missing: {error}"
+        except Exception as error:
+            if not self.everything:
+                raise
+            self.problems[item.name] = f"failed: {type(error).__name__}: {error}"
+        lines = [self.problems[item.name]] if item.name in self.problems else verdicts
+        for line in lines:
+            console.print(f"  {line}", markup=False, highlight=False)
+        press.write_report(self.folder, self.problems)
+
+    def _order(self, item: "Item", advance: Callable[[str, int, int], None]) -> "Order":
+        from tercet.executors import Processes
+        from tercet.paper.base import Order
+
+        return Order(
+            folder=self.folder / item.name,
+            seeds=self.seeds or (item.quick_seeds if self.options["quick"] else item.seeds),
+            executor=Processes(self.jobs),
+            advance=advance,
+            **self.options,
+        )
+
+    def _make(self, item: "Item", order: "Order") -> None:
+        from tercet.paper import press
+
+        if self.redraw:
+            if not self.everything or press.about(order.folder) is not None:
+                press.draw(item, order.folder)
+        elif not (self.everything and item.name != "claims" and press.up_to_date(order.folder, order)):
+            press.run(item, order)
+
+
+def _verdicts(item: "Item", out: Path) -> list[str]:
+    """Return what an item says of the paper, in lines; of all claims together, how many fared how."""
+    from collections import Counter
+
     from tercet.paper import press
 
-    if item.name != "claims" and press.up_to_date(order.folder, order):
-        return {}
-    try:
-        press.run(item, order)
-    except MissingDataError as error:
-        return {item.name: f"its data is missing: {error}"}
-    except (ValueError, OSError, ModuleNotFoundError, RuntimeError) as error:
-        return {item.name: f"failed: {error}"}
-    return {}
-
-
-def _tell(console: "Console", item: "Item", out: Path, problems: dict[str, str]) -> None:
-    """Print an item's verdicts, or why there are none."""
-    from tercet.paper import press
-
-    console.print(f"\n{item.name}: {item.title}", style="bold", markup=False, highlight=False)
-    if item.name in problems:
-        console.print(f"  {problems[item.name]}", markup=False, highlight=False)
-        return
-    for claim in press.claims(item, out / item.name):
-        console.print(f"  {claim.verdict}: {claim.paper}", markup=False, highlight=False)
-        console.print(f"    {claim.ours}", markup=False, highlight=False)
+    if item.name == "claims":
+        counts = Counter(press.tables(out / item.name)["claims"]["verdict"])
+        return [", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())]
+    judged = press.claims(item, out / item.name)
+    return [line for claim in judged for line in (f"{claim.verdict}: {claim.paper}", f"  {claim.ours}")]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ OUT/
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -22,6 +23,8 @@ from tercet.paper.catalogue import NAMES, item
 from tercet.paper.report import Section
 
 DIGITS = "%.6g"
+FACTS = ("name", "command", "revision", "version", "seeds", "quick", "partial", "tables", "pictures")
+PACKAGES = ("matplotlib", "torch", "lightgbm", "vowpalwabbit", "gpytorch")  # extras paper, train and bench
 
 
 def run(item: Item, order: Order) -> None:
@@ -31,10 +34,14 @@ def run(item: Item, order: Order) -> None:
         raise ValueError(
             f"{order.folder} holds a full measurement, which a quick one would replace; give another --out"
         )
+    _ready(order.folder)
     item.check()
     started = perf_counter()
-    tables = item.measure(order)
-    for name, table in tables.items():
+    # A part of which no run is finished has no rows, and no table.
+    measured = {name: table for name, table in item.measure(order).items() if len(table)}
+    if not measured:
+        raise ValueError(f"no run of {item.name} is finished yet; run it without --finished")
+    for name, table in measured.items():
         text = table.to_csv(index=False, float_format=DIGITS, lineterminator="\n")
         _write(order.folder / f"{name}.csv", text)
     facts: dict[str, Any] = {
@@ -47,8 +54,8 @@ def run(item: Item, order: Order) -> None:
         "partial": order.finished,
         "seconds": round(perf_counter() - started, 1),
         "finished": datetime.now(UTC).date().isoformat(),
-        "tables": list(tables),
-        "pictures": {},
+        "tables": list(measured),
+        "pictures": None,  # until they are drawn
     }
     _note(order.folder, facts)
     draw(item, order.folder)
@@ -80,8 +87,11 @@ def about(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        missing = [name for name in FACTS if name not in facts]
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{path} can not be read ({error}); delete it and run the figure again") from error
+    if missing:
+        raise ValueError(f"{path} lacks {', '.join(missing)}; delete it and run the figure again")
     return facts
 
 
@@ -90,11 +100,14 @@ def tables(folder: Path) -> Tables:
     import pandas as pd
 
     facts = about(folder)
-    names = [] if facts is None else facts["tables"]
-    try:
-        return {name: pd.read_csv(folder / f"{name}.csv") for name in names}
-    except (OSError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise ValueError(f"a table in {folder} can not be read ({error}); run the figure again") from error
+    found = {}
+    for name in [] if facts is None else facts["tables"]:
+        path = folder / f"{name}.csv"
+        try:
+            found[name] = pd.read_csv(path)
+        except (OSError, ValueError) as error:  # what pandas raises is a ValueError
+            raise ValueError(f"{path} can not be read ({error}); run the figure again") from error
+    return found
 
 
 def claims(item: Item, folder: Path) -> list[Claim]:
@@ -103,9 +116,9 @@ def claims(item: Item, folder: Path) -> list[Claim]:
 
 
 def up_to_date(folder: Path, order: Order) -> bool:
-    """Whether the same was measured by the same code."""
+    """Whether the same was measured and drawn by the same code."""
     facts, revision = about(folder), order.about.get("revision")
-    if facts is None or revision is None or revision.endswith("-dirty"):
+    if facts is None or facts["pictures"] is None or revision is None or revision.endswith("-dirty"):
         return False
     wanted = {"seeds": order.seeds, "quick": order.quick, "partial": order.finished, "revision": revision}
     return all(facts[name] == value for name, value in wanted.items())
@@ -117,34 +130,60 @@ def status(item: Item, out: Path) -> str:
     facts = about(folder)
     if facts is not None:
         size = "quick" if facts["quick"] else "so far" if facts["partial"] else "full"
-        return f"{size}, {facts['seeds']} seeds, {facts['revision'] or 'version ' + str(facts['version'])}"
-    runs = len(list(folder.glob("runs/*/runs/*.parquet")))
+        made = facts["revision"] or f"version {facts['version']}"
+        return f"{size}, {facts['seeds']} seed{'s' * (facts['seeds'] != 1)}, {made}"
+    runs = len(list(folder.glob("*runs/*/runs/*.parquet")))
     if runs:
-        return f"begun: {runs} runs finished"
+        return f"begun: {runs} finished run{'s' * (runs != 1)}"
     return f"not run; needs {item.needs}" if item.needs else "not run"
 
 
 def write_report(out: Path, problems: Mapping[str, str] = {}) -> Path:
     """Write the page of all that is in a folder; `problems` say why an item is not."""
-    sections = []
-    for name in NAMES:
-        one, folder = item(name), out / name
-        facts = about(folder)
-        pictures = [] if facts is None else list(facts["pictures"])
-        links = [] if facts is None else [f"{name}/{table}.csv" for table in facts["tables"]]
-        sections.append(
-            Section(
-                item=one,
-                about=facts,
-                problem=problems.get(name, ""),
-                claims=claims(one, folder),
-                pictures={picture: (folder / f"{picture}.png").read_bytes() for picture in pictures},
-                files=(*links, *(f"{name}/{picture}.pdf" for picture in pictures)),
-            )
-        )
+    # The item `claims` is the page's own table.
+    names = [name for name in NAMES if name != "claims"]
+    page = report.page([_section(item(name), out, problems.get(name, "")) for name in names])
     path = out / "index.html"
-    _write(path, report.page(sections))
+    _write(path, page)
     return path
+
+
+def _section(item: Item, out: Path, problem: str) -> Section:
+    """Return an item's part of the page; if its files are damaged, only what is wrong with them."""
+    folder = out / item.name
+    facts = None
+    judged: list[Claim] = []
+    pictures: dict[str, bytes] = {}
+    links: list[str] = []
+    try:
+        facts = about(folder)
+        if facts is not None:
+            judged = item.claims(tables(folder))
+            pictures = {name: (folder / f"{name}.png").read_bytes() for name in facts["pictures"] or {}}
+            wanted = [f"{name}.csv" for name in facts["tables"]] + [f"{name}.pdf" for name in pictures]
+            links = [f"{item.name}/{name}" for name in wanted if (folder / name).exists()]
+    except Exception as error:  # one item's damage must not cost the report of the others
+        problem = f"{error}; `tercet paper run {item.name}` makes it again"
+        facts, judged, pictures, links = None, [], {}, []
+    return Section(
+        item=item, about=facts, problem=problem, claims=judged, pictures=pictures, files=tuple(links)
+    )
+
+
+def _ready(folder: Path) -> None:
+    """Find out before anything is measured whether it can be drawn and written."""
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
+        raise ModuleNotFoundError(
+            f"the paper's figures need {', '.join(missing)}: pip install 'tercet[train,bench,paper]'"
+        )
+    try:
+        _write(folder / "about.draft", "")
+        (folder / "about.draft").unlink()
+    except OSError as error:
+        raise OSError(
+            f"{folder} must be a folder that can be written to ({error}); give another --out"
+        ) from error
 
 
 def _note(folder: Path, facts: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tercet import files
 from tercet.checks import Array, Vector
 
 if TYPE_CHECKING:
@@ -125,7 +126,6 @@ def used() -> Iterator[None]:
         "figure.constrained_layout.use": True,
         "savefig.dpi": DOTS,
         "pdf.fonttype": 42,  # text that stays text
-        "svg.hashsalt": "tercet",
     }
     with mpl.rc_context(settings):
         yield
@@ -175,5 +175,7 @@ def legend_below(figure: "Figure", columns: int = 4) -> None:
 
 def save(figure: "Figure", path: Path) -> None:
     """Write the figure beside `path` as a vector PDF and as a PNG; equal figures give equal files."""
-    figure.savefig(path.with_suffix(".pdf"), metadata={"CreationDate": None})
-    figure.savefig(path.with_suffix(".png"), metadata={"Software": None})
+    for kind, metadata in (("pdf", {"CreationDate": None}), ("png", {"Software": None})):
+        # Not with_suffix: a name may have a dot.
+        with files.replacing(path.with_name(f"{path.name}.{kind}")) as draft:
+            figure.savefig(draft, format=kind, metadata=metadata)

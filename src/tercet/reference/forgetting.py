@@ -49,7 +49,8 @@ class RandomDrop:
 
     def until_next(self, learned: int) -> int | None:
         """Outcomes left before the memory must be looked at."""
-        return self.every - learned % self.every if self.at_once else 1
+        # One by one, too, a look at the end is enough for a batch: who is due early is still due late.
+        return self.every - learned % self.every
 
     def stale(self, memory: Memory, learned: int) -> Array | None:
         """Return the rows to drop when so many outcomes have been learned."""
