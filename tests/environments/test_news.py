@@ -142,3 +142,11 @@ def test_a_corrupt_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.parquet").write_bytes(b"PAR1 not really")
     with pytest.raises(ValueError, match="can not be read as Parquet"):
         news.read_parquet(tmp_path / "x.parquet", ["time"])
+
+
+@given(st.integers(2, 300), st.integers(2, 300))
+def test_spaced_points_are_even_and_have_both_ends(count: int, points: int) -> None:
+    places = news.spaced(count, points)
+    assert len(places) == min(count, points)
+    assert (places[0], places[-1]) == (0, count - 1)
+    assert np.ptp(np.diff(places)) <= 1

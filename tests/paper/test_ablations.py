@@ -15,9 +15,11 @@ from tercet.executors import Serial
 from tercet.paper import ablation_worlds as worlds
 from tercet.paper import ablations, style
 from tercet.paper.ablations import Pair
-from tercet.paper.base import Order
+from tercet.paper.ablations_pictures import TITLES
+from tercet.paper.base import Claim, Order
 from tercet.policies.base import Policy, fresh
 from tercet.policies.c3 import C3
+from tercet.reference.forgetting import Decay, RandomDrop
 from tercet.statistics import interval
 from tercet.types import Feedback
 
@@ -51,27 +53,64 @@ def test_no_claim_holds_where_parts_cost_and_what_should_be_harmless_is_not() ->
 
 def test_an_interval_around_zero_bears_out_nothing() -> None:
     wide = verdicts(made_up(lambda pair: 0.0 if harmless(pair) else 0.05, half=0.06))
-    assert wide == ["not reproduced"] * 7
+    assert wide == ["undecided"] * 7
+    unknown = verdicts(made_up(lambda pair: 0.0 if harmless(pair) else 0.05, half=np.nan))
+    assert unknown == ["undecided"] * 7
 
 
-def test_one_world_against_a_claim_is_enough() -> None:
-    told = verdicts(made_up(lambda pair: 0.0 if harmless(pair) or pair.world == "abrupt" else 0.05))
+@pytest.mark.parametrize(("cost", "verdict"), [(-0.05, "not reproduced"), (0.0, "undecided")])
+def test_one_world_against_a_claim_is_enough(cost: float, verdict: str) -> None:
+    told = verdicts(made_up(lambda pair: 0.0 if harmless(pair) else cost if pair.world == "abrupt" else 0.05))
     assert told == [
-        "not reproduced",  # weights
+        verdict,  # weights
         "reproduced",  # calibration
-        "not reproduced",  # intervals
+        verdict,  # intervals
         "reproduced",  # logging
-        "not reproduced",  # reuse
+        verdict,  # reuse
         "reproduced",  # cold start
-        "not reproduced",  # forgetting
+        verdict,  # forgetting
     ]
 
 
-def test_what_was_not_played_is_not_testable() -> None:
-    table = made_up(lambda _: 0.05)["differences"]
-    left = table[table["play"] != "calibration"]
-    claims = ablations.claims({"differences": left})
-    assert [claim.verdict == "not testable" for claim in claims] == [False, True] + [False] * 5
+def claim_on(ablation: str, table: pd.DataFrame) -> Claim:
+    places = [statement.ablation for statement in ablations.STATEMENTS]
+    return ablations.claims({"differences": table})[places.index(ablation)]
+
+
+def test_cold_start_is_judged_by_all_steps_and_not_by_impressions_that_policies_chose() -> None:
+    def only(what: str) -> pd.DataFrame:
+        return made_up(lambda pair: 0.05 if pair.what == what else -0.05)["differences"]
+
+    assert claim_on("cold start", only("all steps")).verdict == "reproduced"
+    assert claim_on("cold start", only("first impressions")).verdict == "not reproduced"
+
+
+def test_without_its_data_a_claim_is_not_testable_and_names_them() -> None:
+    table = made_up(lambda pair: 0.0 if harmless(pair) else 0.05)["differences"]
+    for lost in (worlds.DATA, worlds.DATA[:1]):
+        left = table[~table["world"].isin(lost)]
+        for ablation in ("calibration", "logging"):
+            claim = claim_on(ablation, left)
+            assert claim.verdict == "not testable"
+            assert all((name in claim.note) == (name in lost) for name in worlds.DATA)
+        assert claim_on("weights", left).verdict == "reproduced"
+
+
+def test_rows_that_were_not_played_leave_a_claim_undecided() -> None:
+    table = made_up(lambda pair: 0.0 if harmless(pair) else 0.05)["differences"]
+    for lost, ablation in (
+        ({"calibration"}, "calibration"),
+        ({"drift"}, "intervals"),
+        ({"drift"}, "weights"),
+    ):
+        claim = claim_on(ablation, table[~table["play"].isin(lost)])
+        assert claim.verdict == "undecided"
+        assert "not yet played" in claim.note
+
+
+def test_a_row_against_a_claim_counts_whatever_is_missing() -> None:
+    table = made_up(lambda pair: 0.05 if harmless(pair) else -0.05)["differences"]
+    assert claim_on("logging", table[table["world"] != worlds.DATA[0]]).verdict == "not reproduced"
 
 
 def test_differences_are_paired_by_seed() -> None:
@@ -101,15 +140,31 @@ def test_every_pair_has_been_played() -> None:
 
 def test_every_ablation_has_a_panel_and_a_statement() -> None:
     names = {pair.ablation for pair in ablations.pairs()}
-    assert names == set(ablations.TITLES) == {statement.ablation for statement in ablations.STATEMENTS}
+    assert names == set(TITLES) == {statement.ablation for statement in ablations.STATEMENTS}
 
 
 def test_the_picture_has_a_panel_for_each_ablation_and_names_the_seeds() -> None:
     with style.used():
         (picture,) = ablations.draw(made_up(lambda _: 0.05))
     titles = [axes.get_title() for axes in picture.figure.axes if axes.axison]
-    assert titles == list(ablations.TITLES.values())
+    assert titles == list(TITLES.values())
     assert "10 seeds" in picture.caption
+    assert "but fading" in picture.caption
+
+
+def test_what_is_said_of_the_policies_is_so() -> None:
+    plays = worlds.plays(worlds.FULL)
+    fading = Decay(half_life=worlds.HALF_LIFE)
+    assert plays["drift"].policies[worlds.PAPER].forgetting == fading
+    assert all(policy.policy.forgetting == fading for policy in plays["periods"].policies.values())
+    assert plays["logs"].policies[worlds.PAPER].forgetting is None
+    assert plays["drift"].policies[f"{worlds.PAPER}, random drop"].forgetting == ablations.DROP
+    assert all(world.scale and not world.streaming for world in plays["calibration"].worlds.values())
+
+
+def test_random_drops_halve_the_memory_in_their_half_life() -> None:
+    assert 0.8 ** (worlds.halving(RandomDrop(fraction=0.2, every=100)) / 100) == pytest.approx(0.5)
+    assert worlds.HALF_LIFE == 311.0
 
 
 def test_worlds_and_policies_are_scenarios_and_policies() -> None:

@@ -7,75 +7,19 @@ import pytest
 
 from tercet.environments.base import DATA_VARIABLE, MissingDataError
 from tercet.executors import Serial
-from tercet.paper import mind, style
+from tercet.paper import mind, mind_pictures, style
 from tercet.paper.base import Order, Tables
 from tests.environments import test_ebnerd as tiny
 from tests.environments import test_mind as tiny_mind
-
-STEPS = np.arange(0, 501, 25)
-
-
-def curves(world: str, rates: dict[str, tuple[float, float]], *, seeds: int = 6) -> pd.DataFrame:
-    """Make up runs: regret a step until step 200 and after it, each seed a little off."""
-    rng = np.random.default_rng(0)
-    tables = []
-    for policy, (early, late) in rates.items():
-        for seed in range(seeds):
-            regret = early * np.minimum(STEPS, 200) + late * np.maximum(STEPS - 200, 0)
-            regret = regret * (1 + 0.005 * rng.normal())
-            columns = {"step": STEPS, "regret": regret, "clicks": STEPS - regret}
-            tables.append(pd.DataFrame({"policy": policy, "seed": seed, **columns}))
-    return pd.concat(tables, ignore_index=True).assign(world=world)
+from tests.paper.test_mind_claims import ADAPTS, curves
 
 
 def read_back(tables: Tables) -> dict[str, pd.DataFrame]:
     return {name: pd.read_csv(StringIO(table.to_csv(index=False))) for name, table in tables.items()}
 
 
-ADAPTS = {
-    mind.OURS: (0.60, 0.40),
-    mind.KEPT: (0.60, 0.60),
-    "two towers, small": (0.55, 0.58),
-    "two towers, large": (0.55, 0.57),
-    "uniform": (0.80, 0.80),
-}
-FAILS = ADAPTS | {mind.OURS: (0.60, 0.62), mind.KEPT: (0.60, 0.61)}
-
-
-def verdicts(world: str, rates: dict[str, tuple[float, float]]) -> list[str]:
-    return [claim.verdict for claim in mind.claims({"curves": curves(world, rates)})]
-
-
-def test_the_claims_hold_where_c3_changes_places_with_the_two_towers() -> None:
-    assert verdicts(mind.MIND, ADAPTS) == ["reproduced"] * 3
-
-
-def test_the_claims_fail_where_it_does_not() -> None:
-    assert verdicts(mind.MIND, FAILS) == ["not reproduced"] * 3
-
-
-def test_a_lift_that_is_sure_but_far_below_the_papers_does_not_reproduce_it() -> None:
-    small = ADAPTS | {mind.OURS: (0.55, 0.56)}
-    assert verdicts(mind.MIND, small)[0] == "not reproduced"
-
-
-def test_without_mind_the_lift_and_the_change_of_places_are_told_but_not_judged() -> None:
-    lift, places, dropping = mind.claims({"curves": curves(mind.SUBSTITUTE, ADAPTS)})
-    assert (lift.verdict, places.verdict, dropping.verdict) == ("not testable", "not testable", "reproduced")
-    assert "MINDsmall" in lift.note
-    clicks = {name: 500 - 200 * early - 300 * late for name, (early, late) in ADAPTS.items()}
-    gain = 100 * (clicks[mind.OURS] / clicks["two towers, large"] - 1)
-    assert f"{gain:+.0f}"[:3] in lift.ours
-    assert "two towers, large" in lift.ours
-
-
-def test_claims_whose_policies_have_not_played_are_left_out() -> None:
-    rates = {name: rate for name, rate in ADAPTS.items() if name not in (mind.KEPT, *mind.TOWERS)}
-    assert mind.claims({"curves": curves(mind.MIND, rates)}) == []
-
-
 def test_the_best_policy_has_zero_relative_regret_at_every_step_and_nobody_less() -> None:
-    relative = mind.relative(curves(mind.MIND, ADAPTS))
+    relative = mind_pictures.relative(curves(mind.MIND, ADAPTS))
     means = pd.DataFrame({name: rows["mean"] for name, rows in relative.items()})
     np.testing.assert_allclose(means.min(axis=1), 0.0)
     assert means[mind.OURS].iloc[-1] == 0.0
@@ -86,13 +30,13 @@ def test_a_policy_with_few_seeds_is_compared_on_those_seeds() -> None:
     table = curves(mind.MIND, {mind.OURS: (0.5, 0.5), "uniform": (0.6, 0.6)}, seeds=4)
     table["regret"] += 100 * table["seed"] * (table["step"] > 0)  # later seeds are harder, for everybody
     few = table[(table["policy"] == mind.OURS) | (table["seed"] == 0)]
-    assert mind.relative(few)["uniform"]["mean"].iloc[-1] == pytest.approx(50, abs=6)
+    assert mind_pictures.relative(few)["uniform"]["mean"].iloc[-1] == pytest.approx(50, abs=6)
 
 
 def test_a_rate_is_hits_over_steps_and_its_interval_knows_quiet_blocks() -> None:
     hits, steps = np.array([10.0, 20.0, 1.0]), np.array([100.0, 200.0, 10.0])
-    assert mind.rate(hits, steps) == pytest.approx((0.1, 0.0), abs=1e-12)
-    assert mind.rate(hits + np.array([0, 0, 4]), steps).half > 0
+    assert mind_pictures.rate(hits, steps) == pytest.approx((0.1, 0.0), abs=1e-12)
+    assert mind_pictures.rate(hits + np.array([0, 0, 4]), steps).half > 0
 
 
 def test_pictures_are_drawn_from_tables_read_back() -> None:
@@ -117,6 +61,25 @@ def test_every_contender_has_a_look_or_is_c3_without_dropping() -> None:
     for name in mind.contenders(None):
         assert name == mind.KEPT or style.look(name)
     assert set(mind.QUICK) | set(mind.WHOLE_LOG) <= set(mind.contenders(None))
+
+
+def test_only_the_gaussian_process_plays_fewer_seeds() -> None:
+    few = {name: who.seeds for name, who in mind.contenders(None).items() if who.seeds is not None}
+    assert few == {"Gaussian process": 3}
+
+
+def test_what_the_deviations_say_of_the_policies_is_so() -> None:
+    policies = {name: who.policy for name, who in mind.contenders(None).items()}
+    assert policies[mind.OURS].forgetting == mind.DROP
+    assert not mind.DROP.at_once
+    assert policies[mind.OURS].prior == (1.0, 1.0)
+    assert policies[mind.OURS].training.partitions == 3
+    assert policies["LightGBM, refitted"].half_life == mind.UNFADING
+    assert policies["LightGBM, refitted"].refit >= mind.POINTS
+    assert policies["two towers, small"].validation == policies["two towers, large"].validation == 0.1
+    bayes, lin = policies["Bayesian linear regression"], policies["LinUCB"]
+    assert (bayes.width, bayes.prior_precision * bayes.noise**2) == (lin.width, lin.penalty)
+    assert bayes.features == lin.features == "shared"
 
 
 def test_the_data_are_mind_where_its_files_are_and_missing_data_is_told(

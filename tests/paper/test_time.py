@@ -8,6 +8,7 @@ from tercet.environments.drift import Drift
 from tercet.paper import time
 from tercet.paper.base import Tables
 from tercet.policies.base import fresh
+from tercet.reference.forgetting import RandomDrop
 
 
 def made_up(
@@ -94,6 +95,30 @@ def test_claims_fall_with_the_rows_that_bear_them() -> None:
     assert verdicts(made_up(drop=500.0))[2] == "not reproduced"
     assert verdicts(made_up(decay=500.0))[2] == "not reproduced"
     assert verdicts(made_up(ours=3.0))[3] == "not reproduced"
+
+
+def test_a_drop_that_is_short_beside_all_others_but_no_usual_step_is_still_a_pattern() -> None:
+    # 15 times the usual step, yet less than a tenth of all time: both conditions must hold.
+    tables = made_up(drop=15.0)
+    rows = tables["forgetting"]
+    found = time.jumps(rows[rows["rule"] == time.DROP])
+    assert found.ratio > time.OUTLIER
+    assert found.share < time.SHARE
+    assert verdicts(tables)[2] == "not reproduced"
+
+
+def test_notes_name_the_world_and_both_conditions() -> None:
+    warm_up, _, gone, online = time.claims(made_up())
+    assert "a world" in warm_up.note
+    assert "a world" in online.note
+    assert f"{time.OUTLIER:g} times" in gone.note
+    assert f"{time.SHARE:.0%}" in gone.note
+
+
+def test_the_timed_c3_drops_one_by_one_as_the_deviations_say() -> None:
+    forgetting = time.contenders(quick=True)[time.OURS].policy.forgetting
+    assert forgetting == RandomDrop()
+    assert not forgetting.at_once
 
 
 def test_tables_are_drawn_as_read_from_files(tmp_path: Path) -> None:

@@ -109,8 +109,7 @@ class Ebnerd:
                 + (f", or the {len(drawn)} impressions drawn of it" if self.share < 1 else "")
             )
         played = drawn[logged:]
-        if self.points is not None and self.points < len(played):
-            played = played[np.linspace(0, len(played) - 1, self.points).round().astype(np.int64)]
+        played = played[news.spaced(len(played), self.points)]
         return np.concatenate([drawn[:logged], played]), logged
 
 

@@ -77,7 +77,7 @@ class Mind:
                 f"{place.folder} must have impressions in and after the first {self.history_days} days; "
                 f"of {total} impressions {sampled.size} were drawn, {history.size} of them in these days"
             )
-        chosen = np.concatenate([history, pool[_spaced(len(pool), self.points)]])
+        chosen = np.concatenate([history, pool[news.spaced(len(pool), self.points)]])
         shown, articles = log.shown.take(chosen), log.articles[log.shown.rows(chosen)]
         vectors = _embedded(place, self.most, self.embedder)
         known = np.unique(articles[: shown.starts[history.size]])
@@ -93,13 +93,6 @@ class Mind:
         chances = np.array(self.drift or (0.0,))
         struck = rng.random(len(days)) < chances[np.minimum(days, len(chances) - 1)]
         return np.where(struck, rising, shown.clicks)
-
-
-def _spaced(count: int, points: int | None) -> Ids:
-    """Return the places of evenly spaced points, the first and the last included."""
-    if points is None or points >= count:
-        return np.arange(count)
-    return np.linspace(0, count - 1, points).round().astype(np.int64)
 
 
 class Article(NamedTuple):

@@ -79,6 +79,17 @@ def midnight(times: Sequence[datetime | None]) -> np.datetime64:
     return _stamps(times).min().astype("datetime64[D]")
 
 
+def spaced(count: int, points: int | None) -> Ids:
+    """Return the places of evenly spaced points, the first and the last included (None: of all).
+
+    >>> spaced(9, 3), spaced(2, None), spaced(2, 3)
+    (array([0, 4, 8]), array([0, 1]), array([0, 1]))
+    """
+    if points is None or points >= count:
+        return np.arange(count)
+    return np.linspace(0, count - 1, points).round().astype(np.int64)
+
+
 def _stamps(times: Sequence[datetime | None]) -> Array:
     stamps = np.asarray(times, dtype="datetime64[us]")
     missing = np.flatnonzero(np.isnat(stamps))

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from math import log, log1p
 from os import PathLike
 from typing import Any, ClassVar, NamedTuple, Self, final
 
@@ -18,13 +19,25 @@ from tercet.reference.forgetting import Decay, RandomDrop
 from tercet.types import Choice, Feedback, Round
 
 PAPER, OURS, PER_ARM = "C3, as in the paper", "C3", "Thompson per arm"
-HALF_LIFE = 311.0  # steps, in which 20 % dropped every 100 halve the memory: 100 · ln 2 / -ln .8
-WEIGHTS = (0.0, 0.01, 2.0, 5.0)  # λ of the calibration loss; the paper has 2, .01 and 5
+PAPERS_WEIGHT = 2.0  # λ of the calibration loss, in the paper's classification experiments
+WEIGHTS = (0.0, 0.01, PAPERS_WEIGHT, 5.0)  # the paper has .01 and 5 in others
 DATA = ("MagicTelescope", "covertype")
 DRIFTING = ("seasonal", "abrupt")
 RARE = 0.1  # chance that a shown arm is in the log where it is no favourite
 THINNED = 4  # steps of a log of favourites for each outcome in it: 1 / (1/6 + 5/6 · RARE)
 POOR, GOOD = "uniform", "label-aware"
+
+
+def halving(rule: RandomDrop) -> float:
+    """Return the outcomes in which random drops halve the memory, in expectation.
+
+    >>> round(halving(RandomDrop(fraction=0.2, every=100)))
+    311
+    """
+    return rule.every * log(2) / -log1p(-rule.fraction)
+
+
+HALF_LIFE = float(round(halving(RandomDrop())))  # steps
 
 
 class Sizes(NamedTuple):

@@ -108,9 +108,10 @@ td p { margin: 0 0 4px; max-width: none; }
 .note { font-size: 14px; color: #666; margin: 0; }
 td .note { margin: 4px 0 0; }
 .claims { table-layout: fixed; font-size: 14px; line-height: 1.45; margin-top: 8px; }
-.claims th:nth-child(1) { width: 12%; }
-.claims th:nth-child(2), .claims th:nth-child(3) { width: 23%; }
-.claims th:nth-child(4) { width: 17%; }
+.claims th, .claims td { box-sizing: border-box; }
+.claims th:nth-child(1) { width: 10%; }
+.claims th:nth-child(2), .claims th:nth-child(3) { width: 24%; }
+.claims th:nth-child(4) { width: 13%; }
 .claims .verdict { white-space: normal; }
 .beside { table-layout: fixed; }
 .beside th { width: 50%; }
