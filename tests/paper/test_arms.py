@@ -46,18 +46,17 @@ def test_the_share_counts_pairs_whose_positive_arm_is_nearer(order: str, share: 
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "verdicts"),
+    ("after", "verdict"),
     [
-        (CHANCE, ("sorted",) * 4, ["reproduced", "reproduced"]),
-        (("sorted",) * 4, CHANCE, ["not reproduced", "not reproduced"]),
-        (("reversed",) * 4, ("reversed",) * 4, ["not reproduced", "reproduced"]),
-        (("sorted",), ("sorted",), ["not testable", "not testable"]),
+        (("sorted",) * 4, "reproduced"),
+        (CHANCE, "undecided"),
+        (("reversed",) * 4, "not reproduced"),
+        (("sorted",), "undecided"),
     ],
 )
-def test_arms_must_be_in_order_after_training_only(
-    before: tuple[str, ...], after: tuple[str, ...], verdicts: list[str]
-) -> None:
-    assert [claim.verdict for claim in arms.claims(made_up(before, after))] == verdicts
+def test_arms_must_be_in_order_after_training(after: tuple[str, ...], verdict: str) -> None:
+    (claim,) = arms.claims(made_up(CHANCE[: len(after)], after))
+    assert claim.verdict == verdict
 
 
 def test_the_picture_labels_each_arm_with_its_rho() -> None:

@@ -103,6 +103,18 @@ def test_the_variance_must_fall_with_c(variances: dict[float, float], verdict: s
     assert claim.verdict == verdict
 
 
+def test_notes_have_the_mean_of_the_papers_formula() -> None:
+    claim = correlation.claims({"example": example(1, 1), "fits": fits(0.0, FALLING)})[1]
+    assert "= 0.74" in claim.note
+    assert "μ₅" in claim.paper
+
+
+def test_one_seed_decides_nothing_about_shares() -> None:
+    tables = {"example": example(1, 0), "fits": fits(0.2, FALLING)}
+    alone = {key: table[table["seed"] == 0] for key, table in tables.items()}
+    assert [claim.verdict for claim in correlation.claims(alone)[:3]] == ["undecided"] * 3
+
+
 def test_the_picture_has_a_panel_for_each_rho_and_c(tables: Tables) -> None:
     with style.used():
         (picture,) = correlation.draw(tables)

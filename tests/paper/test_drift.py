@@ -73,6 +73,12 @@ def test_a_mirror_image_is_coupled_if_above_chance(mirror: float, verdict: str) 
     assert f"{mirror:.3f}" in claim.ours
 
 
+def test_a_sketch_that_we_made_up_is_no_evidence() -> None:
+    claim = drift.claims(made_up(0.99, 0.9, 0.5, 0.9))[0]
+    assert claim.paper.startswith("Implied: ")
+    assert "not evidence" in claim.note
+
+
 def test_the_picture_has_the_degrees_in_it(tables: Tables) -> None:
     with style.used():
         (picture,) = drift.draw(tables)

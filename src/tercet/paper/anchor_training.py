@@ -22,8 +22,14 @@ TITLES = {PAPER: "the paper's trainer", OURS: "our trainer"}
 HIDDEN, DIM = (256,), 2
 EPISODES, QUICK_EPISODES = 200, 100
 QUICK_EPOCHS = 10  # of our trainer, which keeps its best epoch; the paper's keeps its four
-QUICK = "A quick run logs 100 episodes instead of 200, and our trainer stops after 10 epochs."
-BATCH = "The appendix gives no batch size: 16 is that of the paper's classification experiments."
+QUICK = (
+    f"A quick run logs {QUICK_EPISODES} episodes instead of {EPISODES}, and our trainer stops after "
+    f"{QUICK_EPOCHS} epochs."
+)
+BATCH = (
+    f"The appendix gives no batch size: {Training.paper().batch} is that of the paper's classification "
+    "experiments."
+)
 SHAPE = "Our trainer is added, with the same phi, our default options and inputs scaled on the history."
 
 
