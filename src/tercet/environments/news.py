@@ -39,7 +39,7 @@ def find(folder: Folder, layouts: Mapping[str, Sequence[str]], *, home: str) -> 
     advice = f"expected are {expected}. Get them from {home}"
     if not named:
         raise MissingDataError(
-            f"give the folder of the data as `folder` or in the variable {DATA_VARIABLE}; {advice}"
+            f"give the folder of the data (--data DIR, `folder`, or the variable {DATA_VARIABLE}); {advice}"
         )
     root = Path(named).resolve()
     for layout, files in layouts.items():

@@ -292,6 +292,7 @@ ITEM = Item(
     "do not hurt.",
     seeds=10,
     quick_seeds=2,
+    needs="MagicTelescope and covertype, from --data or OpenML (else without them)",
     measure=measure,
     draw=draw,
     claims=claims,

@@ -277,6 +277,7 @@ ITEM = Item(
     "optimised.",
     seeds=1,
     quick_seeds=1,
+    needs="EB-NeRD, from --data (else it is simulated)",
     measure=measure,
     draw=draw,
     claims=claims,
