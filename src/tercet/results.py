@@ -111,11 +111,15 @@ class Results:
             raise ResultError(f"{path} is a copy of {self.path(job).name} ({job}); delete it")
         return summary
 
+    def heads(self) -> list[dict[str, Any]]:
+        """Return the summary of each finished run."""
+        return [self.summary(path) for path in self._paths()]
+
     def summaries(self) -> "pd.DataFrame":
         """Return one row a finished run."""
         import pandas as pd
 
-        return pd.DataFrame([self.summary(path) for path in self._paths()])
+        return pd.DataFrame(self.heads())
 
     def runs(self) -> "Iterator[tuple[dict[str, Any], pd.DataFrame]]":
         """Yield the summary and the rows of each finished run: all rows at once may be too many."""

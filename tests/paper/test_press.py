@@ -9,8 +9,11 @@ import pytest
 
 from tercet.environments.base import MissingDataError
 from tercet.executors import Serial
+from tercet.experiment import Experiment
 from tercet.paper import catalogue, press, style
 from tercet.paper.base import Claim, Item, Order, Picture, Tables
+from tercet.policies.simple import Uniform
+from tests.worlds import Signs
 
 
 def double(seed: int) -> int:
@@ -153,6 +156,32 @@ def test_what_was_measured_but_not_drawn_is_not_up_to_date(tmp_path: Path) -> No
     assert press.up_to_date(tmp_path, order(tmp_path))
 
 
+def test_what_played_the_runs_is_kept_beside_what_made_the_tables(tmp_path: Path) -> None:
+    experiment = Experiment(
+        policies={"uniform": Uniform()}, environments={"signs": Signs()}, seeds=2, steps=3
+    )
+
+    def played(order: Order) -> Tables:
+        return {"rows": pd.DataFrame([summary for summary, _ in order.play("signs", experiment).runs()])}
+
+    item = replace(ITEM, measure=played, draw=lambda _: [], claims=lambda _: [])
+    press.run(item, order(tmp_path, about={"revision": "first", "version": "1"}))
+    press.run(item, order(tmp_path, about={"revision": "second", "version": "1"}))
+    facts = press.about(tmp_path)
+    assert facts is not None
+    assert (facts["revision"], facts["run_revisions"]) == ("second", ["first"])
+
+
+def test_only_the_runs_of_the_experiment_count(tmp_path: Path) -> None:
+    def seeds(count: int) -> int:
+        experiment = Experiment(
+            policies={"uniform": Uniform()}, environments={"signs": Signs()}, seeds=count, steps=3
+        )
+        return len(list(order(tmp_path).play("signs", experiment).runs()))
+
+    assert [seeds(count) for count in (1, 3, 2)] == [1, 3, 2]  # whatever else is in the folder
+
+
 def test_a_bad_folder_is_told_before_anything_is_measured(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="give another --out"):
@@ -195,6 +224,7 @@ def test_the_status_says_how_far_an_item_is(tmp_path: Path) -> None:
     runs.mkdir(parents=True)
     (runs / "a.parquet").touch()
     assert press.status(ITEM, tmp_path) == "begun: 1 finished run"
+    (runs / "a.parquet").unlink()
     press.run(ITEM, order(tmp_path / "doubles"))
     assert press.status(ITEM, tmp_path) == "full, 3 seeds, abc"
 

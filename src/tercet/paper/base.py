@@ -84,9 +84,14 @@ class Order:
     about: Mapping[str, Any] = field(default_factory=dict)
     advance: Callable[[str, int, int], None] = lambda _what, _done, _total: None
 
+    @property
+    def runs(self) -> Path:
+        """Where the runs of experiments are kept, those of a quick look apart."""
+        return self.folder / ("quick-runs" if self.quick else "runs")
+
     def play(self, name: str, experiment: Experiment) -> Results:
         """Play an experiment, going on where it was stopped; return its own runs, and no others'."""
-        folder = self.folder / ("quick-runs" if self.quick else "runs") / name
+        folder = self.runs / name
         results = Results(folder, only=tuple(experiment.jobs()))
         total = len(experiment.jobs())
         done = total - len(experiments.unfinished(experiment, results))

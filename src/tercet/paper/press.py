@@ -21,6 +21,7 @@ from tercet.paper import report, style
 from tercet.paper.base import Claim, Item, Order, Tables
 from tercet.paper.catalogue import NAMES, item
 from tercet.paper.report import Section
+from tercet.results import Results
 
 DIGITS = "%.6g"
 FACTS = ("name", "command", "revision", "version", "seeds", "quick", "partial", "tables", "pictures")
@@ -49,6 +50,7 @@ def run(item: Item, order: Order) -> None:
         "command": command(item, order),
         "revision": order.about.get("revision"),
         "version": order.about.get("version"),
+        "run_revisions": _run_revisions(order),
         "seeds": order.seeds,
         "quick": order.quick,
         "partial": order.finished,
@@ -168,6 +170,13 @@ def _section(item: Item, out: Path, problem: str) -> Section:
     return Section(
         item=item, about=facts, problem=problem, claims=judged, pictures=pictures, files=tuple(links)
     )
+
+
+def _run_revisions(order: Order) -> list[str]:
+    """Return the revisions that played the runs: those kept from before are older than the tables."""
+    folders = [Results(path) for path in order.runs.glob("*") if path.is_dir()]
+    found = {summary.get("revision") for results in folders if results.started for summary in results.heads()}
+    return sorted(filter(None, found))
 
 
 def _ready(folder: Path) -> None:
