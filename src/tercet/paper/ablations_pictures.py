@@ -72,6 +72,7 @@ def _panel(axes: "Axes", rows: "pd.DataFrame", title: str) -> None:
         if series not in axes.get_legend_handles_labels()[1]:
             bar.set_label(series)
     axes.axvline(0, color=style.GREY, linewidth=0.8)
+    axes.locator_params(axis="x", nbins=5)  # labels of small numbers are long
     axes.set_yticks(range(len(labels)), labels)
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.set_title(title)
