@@ -101,7 +101,7 @@ def test_redraw_of_all_leaves_out_what_was_never_measured(tmp_path: Path, only: 
     only(ITEM, replace(ITEM, name="later"))
     tercet("run", "doubles", "--out", tmp_path, "--jobs", "1")
     (tmp_path / "doubles" / "doubles.png").unlink()
-    tercet("run", "all", "--redraw", "--out", tmp_path)
+    assert tercet("run", "all", "--redraw", "--out", tmp_path)[0] == 0
     assert (tmp_path / "doubles" / "doubles.png").exists()
     assert not (tmp_path / "later").exists()
 
