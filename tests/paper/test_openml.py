@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tercet.executors import Serial
-from tercet.paper import openml, style
+from tercet.paper import openml, press, style
 from tercet.paper.base import Order
 
 
@@ -55,6 +55,8 @@ def test_tables_and_pictures_come_from_runs_and_a_stop_loses_nothing(
     with pytest.raises(KeyboardInterrupt):
         openml.measure(replace(order, advance=_stopping(after=5)))
     so_far = openml.measure(replace(order, finished=True))
+    press.run(openml.ITEM, replace(order, finished=True))  # the parts that have begun
+    assert list(press.about(order.folder)["pictures"]) == ["openml", "openml-all"]  # type: ignore[index]
     tables = openml.measure(order)
     assert 0 < len(so_far["final"]) < len(tables["final"]) == 4 * 2 * 2
     merged = tables["final"].merge(so_far["final"])

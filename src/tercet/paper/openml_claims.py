@@ -21,6 +21,8 @@ PROTOCOLS = {"text": "4,000 logged rows", "scripts": "40 % logged"}
 
 def claims(tables: Tables) -> list[Claim]:
     """Judge every claim under both protocols, as far as those have played whom it is about."""
+    if "final" not in tables:
+        return []
     final = tables["final"]
     final = final[final["policy"].isin((OURS, *RIVALS))]
     found = []

@@ -36,8 +36,9 @@ NORMAL = 1.96
 
 
 def draw(tables: Tables) -> list[Picture]:
-    """Draw what was measured; a protocol or data set without rows is left out."""
-    return [_over_time(tables["curves"]), _everybody(tables["final"]), *_by_history(tables["sizes"])]
+    """Draw what was measured; a protocol, a data set or a part without rows is left out."""
+    parts = {"curves": _over_time, "final": _everybody, "sizes": _by_history}
+    return [picture(tables[name]) for name, picture in parts.items() if name in tables]
 
 
 def _over_time(curves: "pd.DataFrame") -> Picture:
@@ -110,9 +111,7 @@ def _everybody(final: "pd.DataFrame") -> Picture:
     return Picture(name="openml-all", figure=figure, caption=caption)
 
 
-def _by_history(sizes: "pd.DataFrame") -> list[Picture]:
-    if not len(sizes):
-        return []
+def _by_history(sizes: "pd.DataFrame") -> Picture:
     datasets = _present(sizes, "data")
     known = sorted(set(sizes["history"].astype(float)), key=lambda size: (size % 1, size))  # a share is last
     stats = _means(sizes.assign(history=sizes["history"].astype(float)), ["data", "history", "policy"])
@@ -135,7 +134,7 @@ def _by_history(sizes: "pd.DataFrame") -> list[Picture]:
         "Inputs are scaled by the history for everybody, the memory starts with the whole history and "
         "nothing is streamed. Without any history there is no scale to learn and phi stays untrained."
     )
-    return [Picture(name="openml-history", figure=figure, caption=caption)]
+    return Picture(name="openml-history", figure=figure, caption=caption)
 
 
 def _means(rows: "pd.DataFrame", keys: list[str]) -> "pd.DataFrame":
