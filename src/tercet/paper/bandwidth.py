@@ -210,7 +210,7 @@ def _seeds(final: "pd.DataFrame", setting: str) -> "pd.DataFrame":
 
 def _differences(wide: "pd.DataFrame", pairs: list[tuple[str, str]]) -> dict[tuple[str, str], Vector]:
     """Return the regret of the first of each pair less that of the second, over the same seeds."""
-    return {(a, b): wide[a].to_numpy() - wide[b].to_numpy() for a, b in pairs}
+    return {(a, b): (wide[a] - wide[b]).to_numpy(dtype=np.float64) for a, b in pairs}
 
 
 def _span(pair: tuple[str, str], value: Interval) -> str:
