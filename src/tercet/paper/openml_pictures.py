@@ -30,7 +30,6 @@ CURVES = (
     "LightGBM, greedy, not updated",
     "Vowpal Wabbit squarecb",
     "supervised",
-    "uniform",
 )
 NORMAL = 1.96
 
