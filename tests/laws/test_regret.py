@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tercet.paper.regret import bound, regrets, schedule, slope
+from tercet.paper.regret_games import bound, regrets, schedule, slope
 
 HORIZONS = (250, 1000, 4000)
 
