@@ -13,6 +13,7 @@ from tercet.experiment import Experiment
 from tercet.paper import style
 from tercet.paper.base import Claim, Item, Order, Picture, Tables, above, verdict
 from tercet.paper.curves import curves
+from tercet.paper.style import NORMAL
 from tercet.policies.c3 import C3
 from tercet.policies.simple import Uniform
 from tercet.statistics import FEWEST, Interval, holm, interval, p_value
@@ -26,7 +27,6 @@ BANDWIDTHS = (0.33, 0.5, 1.0, 2.0, 3.0)
 SMALLEST = BANDWIDTHS[0]
 STEPS, QUICK_STEPS = 1000, 250
 POINTS = 40  # of a curve in the table
-NORMAL = 1.96
 SIGNIFICANT = 0.05
 # Whoever has nine tenths of the regret of uniform choice has learned next to nothing.
 NOTHING_LEARNED = 0.9

@@ -8,13 +8,13 @@ from tercet.checks import Vector
 from tercet.paper import anchor_training, style
 from tercet.paper.anchor_training import OURS, PAPER, TITLES, TRAINERS
 from tercet.paper.base import Claim, Item, Order, Picture, Tables, Verdict, above, verdict
+from tercet.paper.style import NORMAL
 from tercet.statistics import Interval, interval
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
 
-NORMAL = 1.96
 ASIDE = 0.04  # of ρ, so that bars do not hide each other
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from tercet.checks import Vector
 from tercet.paper import style
 from tercet.paper.base import Picture, Tables
+from tercet.paper.style import NORMAL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 NEIGHBOURS = 10
 SHOWN = 400  # digits in a panel
-NORMAL = 1.96
 CLOSE = 0.09  # of a panel's width: median labels nearer than this would cover each other
 COLOURS = (*style.COLOURS, style.GREY, style.WINE, style.OLIVE)  # one a digit
 

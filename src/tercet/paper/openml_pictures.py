@@ -6,6 +6,7 @@ import numpy as np
 
 from tercet.paper import style
 from tercet.paper.base import Picture, Tables
+from tercet.paper.style import NORMAL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,6 @@ CURVES = (
     "Vowpal Wabbit squarecb",
     "supervised",
 )
-NORMAL = 1.96
 
 
 def draw(tables: Tables) -> list[Picture]:

@@ -31,6 +31,7 @@ GREY, WINE, OLIVE, GOLD = "#7F7F7F", "#882255", "#8A7A2E", "#B8860B"
 COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY, BLACK)  # for what is no policy
 COLUMN, PAGE = 3.4, 7.0  # inches: the widths of a column and of a page
 DOTS = 160  # an inch, of the PNG
+NORMAL = 1.96  # standard errors to either side: the paper's bars
 
 
 class Look(NamedTuple):

@@ -14,6 +14,7 @@ from tercet.checks import Matrix, Vector
 from tercet.environments.simulated import sigmoid
 from tercet.paper import style
 from tercet.paper.base import Claim, Item, Order, Picture, Tables, above, verdict
+from tercet.paper.style import NORMAL
 from tercet.statistics import Interval, interval
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 TRUTH = 0.6
-NORMAL = 1.96
 BANDWIDTH = 1.0
 STEEPNESS = 0.7  # of μ's log-odds along the first coordinate
 # Two clouds of references, in bandwidths. Each arm sits beside its cloud's centre: the better known one
