@@ -55,7 +55,7 @@ def test_training_without_torch_says_what_to_install() -> None:
 import sys
 sys.modules["torch"] = None  # as if it were not installed
 import numpy as np, tercet
-history = tercet.Feedback(contexts=np.zeros((4, 1)), arms=np.zeros((4, 1)), rewards=np.zeros(4))
+history = tercet.Feedback(contexts=np.zeros((40, 1)), arms=np.zeros((40, 1)), rewards=np.zeros(40))
 try:
     tercet.C3().fit(history, np.random.default_rng(0))
 except ModuleNotFoundError as error:

@@ -1,7 +1,7 @@
 """Contextual bandits whose arms have features and whose rewards drift."""
 
 from tercet.checkpoint import CheckpointError
-from tercet.embedding.options import Training
+from tercet.embedding.options import LeaveOneOut, Training
 from tercet.encode import Encoder
 from tercet.policies.c3 import C3
 from tercet.posterior import propensities
@@ -17,6 +17,7 @@ __all__ = [
     "Encoder",
     "Estimate",
     "Feedback",
+    "LeaveOneOut",
     "Posterior",
     "RandomDrop",
     "ReferenceSet",

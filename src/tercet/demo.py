@@ -26,6 +26,8 @@ HINDSIGHT = "best fixed rule of hindsight"
 CONTENDERS: dict[str, Callable[[], Policy]] = {
     "C3": lambda: C3(
         hidden=(64, 64),
+        dim=8,
+        spread=1.0,
         forgetting=Decay(half_life=10.0),
         sharpness=24.0,
         training=Training(

@@ -34,7 +34,7 @@ from tercet.policies.squarecb import SquareCB
 from tercet.policies.trees import Boosting, BootstrapBoosting
 from tercet.policies.two_tower import TwoTower
 from tercet.policies.vowpal import Vowpal
-from tercet.reference.forgetting import Decay, RandomDrop
+from tercet.reference.forgetting import RandomDrop
 
 # What the C3 paper's news experiment changes in C3.
 NEWS: dict[str, Any] = {
@@ -228,14 +228,11 @@ def _neural(stage: Stage) -> Group:
 
 
 def _c3(stage: Stage) -> Group:
-    forgetting = [None if time is None else Decay(half_life=time) for time in stage.times]
-    greedy = C3(explore="greedy", progress=False)
+    # No tuned rows: C3 chooses its settings on the history by itself.
     return {
         "C3, as in the paper": Contender(policy=C3.paper(progress=False, **(NEWS if stage.news else {}))),
         "C3": Contender(policy=C3(progress=False)),
-        "C3, tuned": _tuned(C3(progress=False), forgetting=forgetting, sharpness=[3.0, 20.0]),
-        "C3, greedy": Contender(policy=greedy),
-        "C3, greedy, tuned": _tuned(greedy, forgetting=forgetting),
+        "C3, greedy": Contender(policy=C3(explore="greedy", progress=False)),
         "C3, NWKR": Contender(policy=C3(importance=False, progress=False)),
     }
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tercet.embedding.options import Training
+from tercet.embedding.options import LeaveOneOut, Training
 
 
 def test_the_paper_has_its_values() -> None:
@@ -50,3 +50,40 @@ def test_options_survive_json() -> None:
 def test_impossible_options_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Training(**changes)
+
+
+def test_leave_one_out_options_survive_json() -> None:
+    for options in (LeaveOneOut(), LeaveOneOut(epochs=3, partitions=4, dropout=0.0, importance=False)):
+        assert LeaveOneOut(**json.loads(json.dumps(vars(options)))) == options
+    assert LeaveOneOut(partitions=None) == LeaveOneOut() != LeaveOneOut(partitions=1)
+
+
+@pytest.mark.parametrize(
+    "changes", [{"epochs": 1}, {"batch": 2}, {"decay": 0.0}, {"dropout": 0.0}, {"partitions": 1}]
+)
+def test_leave_one_out_takes_the_smallest_that_make_sense(changes: dict[str, Any]) -> None:
+    assert vars(LeaveOneOut(**changes)) == vars(LeaveOneOut()) | changes
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"epochs": 0}, "epochs must be a whole number, 1 or more; got 0"),
+        ({"epochs": True}, "epochs must be a whole number"),
+        ({"batch": 1}, "batch must be a whole number, 2 or more; got 1"),
+        ({"partitions": 0}, "partitions must be a whole number, 1 or more; got 0"),
+        ({"rate": 0.0}, "rate must be a finite number above 0"),
+        ({"rate": float("nan")}, "rate must be finite"),
+        ({"prior": 0.0}, "prior must be a finite number above 0"),
+        ({"prior": float("inf")}, "prior must be finite"),
+        ({"decay": -1e-9}, "decay must be a finite number, 0 or more"),
+        ({"decay": float("inf")}, "decay must be a finite number, 0 or more; got inf"),
+        ({"decay": float("nan")}, "decay must be a finite number"),
+        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1.0"),
+        ({"dropout": -0.1}, r"dropout must lie in \[0, 1\)"),
+        ({"dropout": float("nan")}, r"dropout must lie in \[0, 1\)"),
+    ],
+)
+def test_impossible_leave_one_out_options_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LeaveOneOut(**changes)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from tercet.embedding import network, training
 from tercet.embedding.objective import estimate
 from tercet.embedding.options import Training
+from tercet.embedding.samples import Samples
 from tercet.embedding.training import Report, train
 from tercet.types import Feedback
 
@@ -247,7 +248,7 @@ def test_intervals_of_unequal_sizes_give_what_masks_give() -> None:
     rng = torch.Generator().manual_seed(0)
     interval = torch.tensor([0, 3, 5, 0, 1, 3, 5, 0, 0, 3, 0, 1, 0, 4, 0, 3, 0])
     points, rewards = torch.rand(17, 2, generator=rng), torch.rand(17, generator=rng)
-    samples = training._Samples(contexts=torch.empty(17, 0), arms=points, rewards=rewards, interval=interval)
+    samples = Samples(contexts=torch.empty(17, 0), arms=points, rewards=rewards, interval=interval)
     course = training._Course(
         phi=Arms(), options=Training(prior=0.0), bandwidth=0.5, mean_reward=0.5, rng=np.random.default_rng(0)
     )

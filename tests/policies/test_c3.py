@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 
 from tercet import C3, CheckpointError, Decay, Feedback, RandomDrop, ReferenceSet, Training, Window, iwkr
+from tercet import checkpoint as checkpoints
+from tercet import posterior as posteriors
+from tercet.embedding.options import LeaveOneOut
 from tests.laws.policies import ARMS, contents, history
 
 QUICK = Training(epochs=3)
@@ -21,6 +24,22 @@ def rows(n: int, *, seed: int = 0, **changes: Any) -> Feedback:
     rng = np.random.default_rng(seed)
     columns = {"contexts": np.zeros((n, 0)), "arms": rng.normal(size=(n, 2)), "rewards": rng.random(n)}
     return Feedback(**(columns | changes))
+
+
+def several_views(*, n: int = 60, **options: Any) -> C3:
+    """A policy that sees its history in five ways, hastily trained."""
+    policy = C3(dim=4, training=LeaveOneOut(epochs=1), progress=False, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tercet.embedding.leave_one_out.LEAST_STEPS", 5)
+        policy.fit(history(n=n), np.random.default_rng(0))
+    assert len(policy.state.views) == 5
+    return policy
+
+
+@pytest.fixture(scope="module")
+def committee() -> C3:
+    """Not to be changed: take a copy."""
+    return several_views()
 
 
 @pytest.fixture(scope="module")
@@ -151,8 +170,8 @@ def test_a_damaged_policy_is_refused(trained: C3, tmp_path: Path) -> None:
 
     trained.save(tmp_path / "c3")
     arrays, spec = checkpoint.read(tmp_path / "c3", "tercet.C3")
-    short = arrays | {"references.density": arrays["references.density"][:-1]}
-    bent = {name: array for name, array in arrays.items() if name != "phi.weights.0"}
+    short = arrays | {"0.references.density": arrays["0.references.density"][:-1]}
+    bent = {name: array for name, array in arrays.items() if name != "0.phi.weights.0"}
     for broken in ((short, spec), (bent, spec), (arrays, {}), (arrays, spec | {"settings": {"dim": 3}})):
         checkpoint.write(tmp_path / "c3", "tercet.C3", *broken)
         with pytest.raises(CheckpointError, match="can not be loaded as a C3 policy"):
@@ -256,6 +275,7 @@ def test_questions_of_another_shape_are_refused(trained: C3, rng: np.random.Gene
         ("sharpness", {"sharpness": 0.0}),
         ("prior", {"prior": (-1.0, 1.0)}),
         ("prior", {"prior": (np.nan, 1.0)}),
+        ("spread", {"spread": 0.0}),
         ("floor", {"floor": 1.5}),
         ("phi must be callable", {"phi": 3}),
     ],
@@ -332,3 +352,222 @@ def test_any_torch_module_is_trained_as_phi(rng: np.random.Generator, tmp_path: 
     policy.save(tmp_path / "c3")
     again = C3.load(tmp_path / "c3", phi=module)
     assert again.choose([0.5, 0.1], ARMS, np.random.default_rng(0)).arm == choice.arm
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.5, 1.0, 2.0])
+def test_draws_are_as_wide_as_the_spread_says(
+    spread: float, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[tuple[np.ndarray, np.ndarray]] = []
+    draw = posteriors.draw
+
+    def noted(alpha: np.ndarray, beta: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        drawn.append((alpha, beta))
+        return draw(alpha, beta, rng)
+
+    monkeypatch.setattr(posteriors, "draw", noted)
+    policy = C3(phi=arms_only, spread=spread, sharpness=30.0)
+    policy.update(rows(50), rng)
+    arms = rng.normal(scale=0.5, size=(6, 2))
+    choice, believed = policy.choose([], arms, rng), policy.beliefs([], arms)
+    ((alpha, beta),) = drawn
+    wide, usual = alpha + beta, believed.alpha + believed.beta
+    np.testing.assert_allclose(alpha / wide, believed.mean, rtol=1e-9)
+    assert usual.min() > 100  # so many that 1 more does not matter
+    np.testing.assert_allclose(np.sqrt((usual + 1) / (wide + 1)), spread, rtol=0.02)
+    assert choice.posterior is not None  # the posterior is told as it is
+    np.testing.assert_array_equal(choice.posterior.alpha, believed.alpha)
+    np.testing.assert_allclose(choice.propensities, posteriors.propensities(alpha, beta), atol=1e-3)
+
+
+def test_a_smaller_spread_explores_less(rng: np.random.Generator) -> None:
+    chances = []
+    for spread in (0.1, 0.3, 1.0):
+        policy = C3(phi=arms_only, spread=spread)
+        policy.update(rows(2, arms=[[0, 0], [9, 9]], rewards=[1.0, 0.0]), rng)
+        chances.append(policy.choose([], [[0, 0], [9, 9]], rng).propensities[1])
+    assert chances == sorted(chances)
+    assert chances[0] < chances[-1] / 10
+
+
+def test_several_views_come_back_bit_for_bit_and_go_on_so(committee: C3, tmp_path: Path) -> None:
+    one = copy.deepcopy(committee)
+    one.save(tmp_path / "c3")
+    two = C3.load(tmp_path / "c3")
+    rng = np.random.default_rng(5)
+    for step in range(20):
+        context, time = rng.uniform(-1, 1, size=2), 6.0 + step
+        choices = [p.choose(context, ARMS, np.random.default_rng(step), time=time) for p in (one, two)]
+        assert choices[0].arm == choices[1].arm
+        np.testing.assert_array_equal(choices[0].propensities, choices[1].propensities)
+        outcome = Feedback.one(
+            context=context, arm=ARMS[choices[0].arm], reward=float(rng.integers(2)), time=time
+        )
+        for policy in (one, two):
+            policy.update(outcome, rng)
+    assert contents(tmp_path / "a", one) == contents(tmp_path / "b", two)
+    assert len(two) == 80
+
+
+def test_saving_keeps_all_that_was_learned_and_all_that_was_set(tmp_path: Path) -> None:
+    policy = several_views(forgetting=Decay(half_life=3.0), spread=0.7, prior=(0.3, 0.4), bandwidth=0.8)
+    policy.save(tmp_path / "c3")
+    again = C3.load(tmp_path / "c3")
+    assert (again.spread, again.hidden, again.bandwidth, again.sharpness) == (0.7, None, 0.8, None)
+    assert (again.training, again.forgetting) == (LeaveOneOut(epochs=1), Decay(half_life=3.0))
+    for one, two in zip(policy.state.views, again.state.views, strict=True):
+        for name in ("weight", "bandwidth", "sharpness", "counts", "pull"):
+            assert getattr(one, name) == getattr(two, name)
+    again.fit(history(n=10), np.random.default_rng(0))  # too few outcomes for more than one view
+    assert len(again.state.views) == 1
+
+
+def test_a_learned_half_life_survives_saving(tmp_path: Path) -> None:
+    policy = C3(phi=arms_only)
+    policy.state.forgetting = Decay(half_life=12.5)  # as a fit may learn it
+    policy.save(tmp_path / "c3")
+    again = C3.load(tmp_path / "c3", phi=arms_only)
+    assert (again.forgetting, again.state.forgetting) == ("auto", Decay(half_life=12.5))
+
+
+def less(arrays: dict[str, Any], start: str) -> dict[str, Any]:
+    return {name: array for name, array in arrays.items() if not name.startswith(start)}
+
+
+def view_with(spec: dict[str, Any], number: int, **changes: Any) -> dict[str, Any]:
+    views = list(spec["views"])
+    views[number] = views[number] | changes
+    return spec | {"views": views}
+
+
+# Views 0 to 3 are residual networks, 4 the features.
+DAMAGES: dict[str, Any] = {
+    "a network without its arrays": lambda a, s: (less(a, "1.phi."), s),
+    "a network without a layer": lambda a, s: (less(a, "2.phi.blocks.1.outer"), s),
+    "a network without an encoding": lambda a, s: (less(a, "2.phi.arm.centre"), s),
+    "the features without their arrays": lambda a, s: (less(a, "4.phi."), s),
+    "a memory without its rewards": lambda a, s: (less(a, "3.references.reward"), s),
+    "a memory without its arrays": lambda a, s: (less(a, "3.references."), s),
+    "a memory that is shorter than the others": lambda a, s: (
+        a
+        | {
+            name: array[:-1]
+            for name, array in a.items()
+            if name.startswith("3.references.") and not name.endswith("centre")
+        },
+        s,
+    ),
+    "a negative bandwidth": lambda a, s: (a, view_with(s, 1, bandwidth=-1.0)),
+    "a sharpness of zero": lambda a, s: (a, view_with(s, 1, sharpness=0.0)),
+    "a negative pull": lambda a, s: (a, view_with(s, 1, pull=-0.1)),
+    "a negative weight": lambda a, s: (a, view_with(s, 1, weight=-0.2)),
+    "negative counts": lambda a, s: (a, view_with(s, 1, counts=[-1.0, 2.0])),
+    "a single count": lambda a, s: (a, view_with(s, 1, counts=[1.0])),
+    "a network of another kind": lambda a, s: (a, view_with(s, 0, phi=s["views"][4]["phi"])),
+    "features of another kind": lambda a, s: (a, view_with(s, 4, phi=s["views"][0]["phi"])),
+    "a network of no kind": lambda a, s: (a, view_with(s, 0, phi={"kind": "forest"})),
+    "a view without a phi": lambda a, s: (a, view_with(s, 0, phi=None)),
+    "views that are no list": lambda a, s: (a, s | {"views": 3}),
+    "an unknown rule": lambda a, s: (a, s | {"forgetting": {"rule": "Never"}}),
+    "an unknown way to train": lambda a, s: (
+        a,
+        s | {"settings": s["settings"] | {"training": {"way": "Hope"}}},
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damaged_views_are_refused(damage: str, committee: C3, tmp_path: Path) -> None:
+    committee.save(tmp_path / "c3")
+    checkpoints.write(
+        tmp_path / "c3", "tercet.C3", *DAMAGES[damage](*checkpoints.read(tmp_path / "c3", "tercet.C3"))
+    )
+    with pytest.raises(CheckpointError, match="can not be loaded as a C3 policy"):
+        C3.load(tmp_path / "c3")
+
+
+@pytest.mark.parametrize("half_life", [None, 3.0])
+def test_explain_weighs_outcomes_by_all_views(half_life: float | None) -> None:
+    policy = several_views(forgetting=None if half_life is None else Decay(half_life=half_life))
+    context, arm, views = np.array([0.3, -0.2]), ARMS[1], policy.state.views
+    evidence = policy.explain(context, arm, most=7)
+    assert policy.explain(context, arm, most=60).weights.sum() == pytest.approx(1)
+    assert (np.diff(evidence.weights) <= 0).all()
+    top = evidence.ids
+    np.testing.assert_array_equal(evidence.rewards, history(n=60).rewards[top])
+    points = [view.embed(context[None], arm[None]) for view in views]
+    for found, gone in ((evidence.estimate, []), (evidence.without, top)):
+        past = history(n=60)[np.setdiff1d(np.arange(60), gone)]
+        mass = mean = 0.0
+        for view, query in zip(views, points, strict=True):
+            memory = ReferenceSet(dim=query.shape[1], bandwidth=view.bandwidth, half_life=half_life)
+            memory.append(view.embed(past.contexts, past.arms), past.rewards, past.times)
+            estimate = memory.estimate(query, time=5.9)  # of the newest outcome, here or gone
+            mass += view.weight * estimate.mass[0]
+            mean += view.weight * estimate.mean[0]
+        np.testing.assert_allclose(found.mass, mass, rtol=1e-4)
+        np.testing.assert_allclose(found.mean, mean, rtol=1e-3)
+
+
+RULES = [
+    None,
+    Decay(half_life=0.1),
+    Window(count=25),
+    Window(duration=3.0),
+    RandomDrop(fraction=0.4, every=11),
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_view_remembers_the_same_whether_outcomes_come_together_or_one_by_one(rule: Any) -> None:
+    together = several_views(n=40, forgetting=rule)
+    single = copy.deepcopy(together)
+    rng, later = np.random.default_rng(0), history(seed=1, n=50)
+    assert later.times is not None
+    columns = {"contexts": later.contexts, "arms": later.arms, "rewards": later.rewards}
+    later = Feedback(**columns, times=later.times + 4.0, ids=np.arange(50) + 40)
+    together.update(later, rng)
+    for i in range(50):
+        single.update(later[i : i + 1], rng)
+    memories = [view.references for policy in (together, single) for view in policy.state.views]
+    assert memories[0] is not None
+    assert len(memories[0]) == 90 if rule is None else 0 < len(memories[0]) < 90
+    for memory in memories:
+        assert memory is not None
+        np.testing.assert_array_equal(memory.ids, memories[0].ids)
+    for context in rng.uniform(-1, 1, size=(5, 2)):
+        one, two = (policy.beliefs(context, ARMS, time=9.5) for policy in (together, single))
+        for name in ("mean", "mass", "alpha", "beta"):
+            np.testing.assert_allclose(getattr(one, name), getattr(two, name), rtol=1e-4)
+
+
+def test_a_bad_outcome_changes_no_view(committee: C3, tmp_path: Path, rng: np.random.Generator) -> None:
+    policy = copy.deepcopy(committee)
+    before = contents(tmp_path / "a", policy)
+    view = policy.state.views[-1]
+    sound = view.embed
+    view.embed = lambda contexts, arms: sound(contexts, arms) * np.nan
+    with pytest.raises(ValueError, match="phi's result must be finite"):
+        policy.update(history(n=3), rng)
+    view.embed = sound
+    assert contents(tmp_path / "a", policy) == before
+
+
+def test_embeddings_of_all_views_lie_as_far_apart_as_the_views_say(committee: C3) -> None:
+    past = history(n=12)
+    points = committee.embed(past.contexts, past.arms)
+    expected = np.zeros((12, 12))
+    for view in committee.state.views:
+        own = view.embed(past.contexts, past.arms)
+        expected += view.weight / view.bandwidth**2 * iwkr.squared_distances(own, own)
+    np.testing.assert_allclose(iwkr.squared_distances(points, points), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_the_beliefs_of_a_policy_are_those_of_its_views(committee: C3, rng: np.random.Generator) -> None:
+    context = np.array([0.3, -0.2])
+    beliefs = committee.choose(context, ARMS, rng, time=6.0).posterior
+    assert beliefs is not None
+    parts = [(view.weight, view.beliefs(context, ARMS, 6.0)) for view in committee.state.views]
+    np.testing.assert_allclose(beliefs.mean, sum(weight * part.mean for weight, part in parts))
+    counts = sum(weight * (part.alpha + part.beta) for weight, part in parts)
+    np.testing.assert_allclose(beliefs.alpha + beliefs.beta, counts)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self, final
+from typing import Any, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 
@@ -11,6 +11,14 @@ from tercet.checks import Array, Matrix, Vector
 
 # Any function of paired rows may serve as phi: (n x context, n x arm) -> n x dim.
 Phi = Callable[[Matrix, Matrix], Matrix]
+
+
+@runtime_checkable
+class Shared(Protocol):
+    """A phi that computes the share of a context once for all its arms."""
+
+    def candidates(self, context: Any, arms: Any) -> Matrix: ...
+
 
 # Scaled inputs are cut here, so that a monstrous feature ends up far away rather than as inf - inf.
 REACH = 1e6
@@ -154,8 +162,9 @@ def _layers(
 
 def candidates(phi: Phi, context: Any, arms: Any) -> Matrix:
     """Embed one context with each row of `arms`, by any phi."""
-    if isinstance(phi, Perceptron):
-        return phi.candidates(context, arms)
+    ours: object = phi
+    if isinstance(ours, Shared):
+        return ours.candidates(context, arms)
     context = checks.vector("context", context)
     arms = checks.matrix("arms", arms)
     embeddings = checks.matrix("phi's result", phi(np.tile(context, (len(arms), 1)), arms))

@@ -1,15 +1,17 @@
 """From a history to phi as a function of NumPy arrays; torch is imported only where a network is trained."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tercet.embedding.inference import Phi, scaling
-from tercet.embedding.options import Training
-from tercet.types import Feedback
+from tercet.embedding.options import LeaveOneOut, Training
+from tercet.embedding.residual import Residual
+from tercet.types import Feedback, Ids
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,19 +30,18 @@ def learn(
     *,
     shape: Shape,
     bandwidth: float,
-    options: Training,
+    options: Training | LeaveOneOut,
     progress: bool,
+    held: Ids | None = None,
 ) -> Phi:
-    """Return phi: trained on the history if it is a torch module or None (then built), else as it is."""
+    """Return phi: trained on the history if it is a torch module or None (then built), else as it is.
+
+    Leave-one-out keeps `held` rows aside (none: too few to train on); Algorithm 1 holds out its own.
+    """
     if phi is not None and not is_module(phi):
         return as_function(phi)
-    try:
-        from tercet.embedding import network, training
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "training phi needs torch: pip install 'tercet[train]', or give C3 a phi of your own",
-            name=error.name,
-        ) from error
+    with _torch_needed():
+        from tercet.embedding import committee, network, training
 
     module = phi
     if phi is None:
@@ -49,12 +50,43 @@ def learn(
         module = network.build(
             contexts, arms, rng, hidden=shape.hidden, dim=shape.dim, centre=centre, scale=spread
         )
+    if isinstance(options, LeaveOneOut):
+        if held is not None:
+            pupil = committee.Pupil(phi=module, contexts=history.contexts, arms=history.arms, held=held)
+            committee.teach([pupil], history, rng, options=options, progress=progress)
+        return network.export(module) if phi is None else as_function(module)
     report = training.train(module, history, rng, bandwidth=bandwidth, options=options, progress=progress)
     if report.interrupted and report.best_epoch is None:
         raise KeyboardInterrupt  # not one epoch was finished: there is nothing to keep
     if report.interrupted:
         warnings.warn(f"training was interrupted; phi is kept as of epoch {report.best_epoch}", stacklevel=4)
     return network.export(module) if phi is None else as_function(module)
+
+
+def learn_committee(
+    history: Feedback,
+    plans: Sequence[tuple[int, Ids]],
+    rng: np.random.Generator,
+    *,
+    dim: int,
+    options: LeaveOneOut,
+    progress: bool,
+) -> list[Residual]:
+    """Return a trained residual network for each plan: pieces of a column, and the rows to hold out."""
+    with _torch_needed():
+        from tercet.embedding import committee
+    return committee.learn(history, plans, rng, dim=dim, options=options, progress=progress)
+
+
+@contextmanager
+def _torch_needed() -> Iterator[None]:
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "training phi needs torch: pip install 'tercet[train]', or give C3 a phi of your own",
+            name=error.name,
+        ) from error
 
 
 def as_function(phi: Any) -> Phi:

@@ -70,7 +70,7 @@ def build(
     generator = torch.Generator().manual_seed(int(rng.integers(2**63)))
     layers: list[nn.Module] = []
     for inputs, outputs in pairwise(sizes):
-        layers += [_linear(inputs, outputs, generator), nn.Softplus()]
+        layers += [linear(inputs, outputs, generator), nn.Softplus()]
     return Network(
         nn.Sequential(*layers[:-1]), torch.tensor(centre), torch.tensor(scale), context_dim=context_dim
     )
@@ -109,7 +109,8 @@ def input_type(module: nn.Module) -> torch.dtype:
     return max(kinds, key=lambda kind: torch.finfo(kind).bits, default=torch.float32)
 
 
-def _linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
+def linear(inputs: int, outputs: int, generator: torch.Generator) -> nn.Linear:
+    """Return a layer with torch's usual start, drawn from a generator."""
     # nn.Linear by itself would draw from the global random state.
     layer: nn.Linear = nn.utils.skip_init(nn.Linear, inputs, outputs)  # type: ignore[no-untyped-call]
     bound = inputs**-0.5

@@ -35,7 +35,7 @@ def estimate(
         return queries.new_zeros(queries.shape[:-1]), queries.new_full(queries.shape[:-1], 0.5)
     shift = references.detach().mean(dim=-2, keepdim=True)  # distances cancel less near the origin
     queries, references = (queries - shift) / bandwidth, (references - shift) / bandwidth
-    log_kernel = _exponents(queries, references).clamp(max=0)
+    log_kernel = exponents(queries, references).clamp(max=0)
     if same is not None:
         lonely = ~same.any(dim=-1)
         # A lonely query sees everything until its result is overwritten: a row of -inf would give NaN.
@@ -77,7 +77,7 @@ class _Density(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, points: Tensor, same: Tensor | None) -> Tensor:
-        kernel = _exponents(points, points).clamp_(FAINT, 0).exp_()
+        kernel = exponents(points, points).clamp_(FAINT, 0).exp_()
         if same is not None:
             kernel *= same
         density = kernel.sum(dim=-1)
@@ -95,8 +95,9 @@ class _Density(torch.autograd.Function):
         return weighted + given * plain - points * (sums + given * density.unsqueeze(-1)), None
 
 
-def _exponents(a: Tensor, b: Tensor) -> Tensor:
-    # -|a - b|²/2 = a·b - |a|²/2 - |b|²/2 as a single product; rounding may lift it a little above 0.
+def exponents(a: Tensor, b: Tensor) -> Tensor:
+    """Return -|a - b|²/2 of each pair of rows; rounding may lift it a little above 0."""
+    # -|a - b|²/2 = a·b - |a|²/2 - |b|²/2 as a single product.
     a_half, b_half = (x.square().sum(dim=-1, keepdim=True) / 2 for x in (a, b))
     left = torch.cat([a, -a_half, torch.ones_like(a_half)], dim=-1)
     right = torch.cat([b, torch.ones_like(b_half), -b_half], dim=-1)

@@ -85,3 +85,40 @@ class Training:
             "importance": True,
         }
         return cls(**(values | changes))
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class LeaveOneOut:
+    """How our own networks are trained: each outcome of a batch is predicted by all the others.
+
+    epochs : times that the history is gone through (small histories more often).
+    batch : rows that are compared with each other in a step.
+    rate, decay : highest step size (it rises and falls once) and weight decay of AdamW.
+    prior : kernel weight of the mean reward in every estimate, against estimates from nothing.
+    dropout : share of the hidden values that is left out in a step.
+    partitions : number of time intervals; rows of the same interval predict each other.
+        None: chosen from the history, see `intervals.choose`.
+    importance : weight references by their density (IWKR), or not (NWKR).
+    """
+
+    epochs: int = 40
+    batch: int = 1_024
+    rate: float = 3e-3
+    decay: float = 1e-4
+    prior: float = 0.1
+    dropout: float = 0.1
+    partitions: int | None = None
+    importance: bool = True
+
+    def __post_init__(self) -> None:
+        checks.whole("epochs", self.epochs, least=1)
+        checks.whole("batch", self.batch, least=2)
+        if self.partitions is not None:
+            checks.whole("partitions", self.partitions, least=1)
+        checks.positive("rate", self.rate)
+        checks.positive("prior", self.prior)
+        if not 0 <= self.decay < float("inf"):
+            raise ValueError(f"decay must be a finite number, 0 or more; got {self.decay}")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must lie in [0, 1); got {self.dropout}")

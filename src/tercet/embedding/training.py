@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Self, final
+from typing import final
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from tercet.embedding import intervals
 from tercet.embedding.network import input_type
 from tercet.embedding.objective import estimate, loss
 from tercet.embedding.options import Training
+from tercet.embedding.samples import Samples
 from tercet.types import Feedback
 
 # Validation holds at most this many rows against at most as many references: its loss is then good to
@@ -57,7 +58,14 @@ def train(
     """
     options = Training() if options is None else options
     bandwidth = checks.positive("bandwidth", bandwidth)
-    samples = _Samples.of(history, options.partitions, dtype=input_type(phi), device=device)
+    samples = Samples.of(
+        history.contexts,
+        history.arms,
+        history.rewards,
+        intervals.of(history, options.partitions),
+        dtype=input_type(phi),
+        device=device,
+    )
     order = rng.permutation(len(samples))
     held = min(round(options.validation * len(samples)), VALIDATED)
     course = _Course(
@@ -67,7 +75,7 @@ def train(
         mean_reward=float(history.rewards.mean()) if len(history) else 0.5,
         rng=rng,
     )
-    with _one_thread(), _own_randomness(rng, device), _bar(options.epochs, shown=progress) as advance:
+    with _one_thread(), own_randomness(rng, device), bar(options.epochs, shown=progress) as advance:
         try:
             course.run(samples[order[held:]], samples[order[:held]], advance)
         except KeyboardInterrupt:
@@ -97,7 +105,7 @@ class _Course:
     best_epoch: int | None = None
     interrupted: bool = False
 
-    def run(self, learned: "_Samples", held: "_Samples", advance: Callable[[float], None]) -> None:
+    def run(self, learned: "Samples", held: "Samples", advance: Callable[[float], None]) -> None:
         """Run epochs until the last, or until patience ends."""
         optimiser = torch.optim.Adam(self.phi.parameters(), lr=self.options.rate)
         for epoch in range(self.options.epochs if len(learned) > 1 else 0):
@@ -120,7 +128,7 @@ class _Course:
             self.phi.load_state_dict(self.best)
         self.phi.eval()
 
-    def _epoch(self, learned: "_Samples", optimiser: torch.optim.Optimizer) -> float:
+    def _epoch(self, learned: "Samples", optimiser: torch.optim.Optimizer) -> float:
         self.phi.train()
         references, queries = self._split(len(learned))
         total, count = 0.0, 0
@@ -142,14 +150,14 @@ class _Course:
         return drawn[:references], drawn[references:]
 
     @torch.no_grad()
-    def _validate(self, held: "_Samples", references: "_Samples") -> float:
+    def _validate(self, held: "Samples", references: "Samples") -> float:
         self.phi.eval()
         mean, rewards = self._answers(held, references)
         if not len(mean):
             return math.log(2)
         return loss(mean, rewards, calibration=self.options.calibration, bins=self.options.bins).item()
 
-    def _answers(self, queries: "_Samples", references: "_Samples") -> tuple[Tensor, Tensor]:
+    def _answers(self, queries: "Samples", references: "Samples") -> tuple[Tensor, Tensor]:
         """Estimates and rewards of those queries that have a reference in their own interval."""
         queries = queries[torch.isin(queries.interval, references.interval)]
         references = references[torch.isin(references.interval, queries.interval)]
@@ -172,7 +180,7 @@ class _Course:
             mean = (mass * mean + self.options.prior * self.mean_reward) / (mass + self.options.prior)
         return mean[real], queries.rewards[here][real].to(mean.dtype)
 
-    def _embed(self, queries: "_Samples", references: "_Samples") -> Tensor:
+    def _embed(self, queries: "Samples", references: "Samples") -> Tensor:
         points: Tensor = self.phi(
             torch.cat([queries.contexts, references.contexts]), torch.cat([queries.arms, references.arms])
         )
@@ -187,31 +195,6 @@ class _Course:
                 f"try a rate below {self.options.rate:g}, or scale the inputs"
             )
         return points
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Samples:
-    """The history as tensors, with the number of each row's time interval."""
-
-    contexts: Tensor
-    arms: Tensor
-    rewards: Tensor
-    interval: Tensor
-
-    @classmethod
-    def of(cls, history: Feedback, partitions: int | None, *, dtype: torch.dtype, device: str) -> Self:
-        return cls(
-            contexts=torch.tensor(history.contexts, dtype=dtype, device=device),
-            arms=torch.tensor(history.arms, dtype=dtype, device=device),
-            rewards=torch.tensor(history.rewards, dtype=torch.float32, device=device),
-            interval=torch.as_tensor(intervals.of(history, partitions), device=device),
-        )
-
-    def __len__(self) -> int:
-        return len(self.rewards)
-
-    def __getitem__(self, rows: Any) -> Self:
-        return type(self)(**{name: column[rows] for name, column in vars(self).items()})
 
 
 def _grid(labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -236,8 +219,9 @@ def _one_thread() -> Iterator[None]:
 
 
 @contextmanager
-def _own_randomness(rng: np.random.Generator, device: str) -> Iterator[None]:
-    # Dropout and its like draw from the global state: it gets a seed of ours, and is put back after.
+def own_randomness(rng: np.random.Generator, device: str) -> Iterator[None]:
+    """Seed torch's global random state from ours, and put it back after."""
+    # Dropout and its like draw from the global state.
     cuda = [torch.device(device)] if torch.device(device).type == "cuda" else []
     with torch.random.fork_rng(devices=cuda):
         seed = int(rng.integers(2**63))
@@ -249,7 +233,8 @@ def _own_randomness(rng: np.random.Generator, device: str) -> Iterator[None]:
 
 
 @contextmanager
-def _bar(epochs: int, *, shown: bool) -> Iterator[Callable[[float], None]]:
+def bar(epochs: int, *, shown: bool) -> Iterator[Callable[[float], None]]:
+    """Show a progress bar on a terminal; the value is called with a loss after each epoch."""
     visible = shown and sys.stderr.isatty()
     with Progress(console=Console(stderr=True), transient=True, disable=not visible) as progress:
         task = progress.add_task("training phi", total=epochs)

@@ -86,7 +86,7 @@ def after(name: str, n: int, rng: np.random.Generator) -> Any:
     if isinstance(policy, C3):
         # To append a million outcomes takes half a million million kernels: C3 gets a memory made at once.
         count = min(n, KEPT) if policy.forgetting else n
-        policy.state.references, policy.state.timed = _memory(count, rng), False
+        policy.state.views[0].references, policy.state.timed = _memory(count, rng), False
         return policy
     policy.fit(outcomes(min(n, PART), rng), rng)
     for start in range(PART, n, PART):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tercet.checks import Matrix, Vector
+from tercet.embedding import options
 from tercet.embedding.inference import Phi, scaling
 from tercet.environments import tables as data_tables
 from tercet.environments.base import Environment
@@ -45,7 +46,8 @@ class Variant:
         return f"{'as in the paper' if self.paper else 'ours'}, {rows:,} rows, {self.dim}-d"
 
     def policy(self, *, quick: bool) -> C3:
-        policy = C3.paper(dim=self.dim, progress=False) if self.paper else C3(dim=self.dim, progress=False)
+        ours = C3(hidden=(64,), dim=self.dim, training=options.Training(), progress=False)
+        policy = C3.paper(dim=self.dim, progress=False) if self.paper else ours
         return replace(policy, training=replace(policy.training, epochs=25)) if quick else policy
 
     def world(self, *, quick: bool) -> Classification:
@@ -148,7 +150,7 @@ def scores(phi: Phi, policy: C3, history: Feedback, rows: Digits) -> dict[str, f
 
     points = phi(*rows.pairs())
     right = points[: len(rows.digits)]
-    references = ReferenceSet(dim=policy.dim, bandwidth=policy.bandwidth, importance=policy.importance)
+    references = ReferenceSet(dim=policy.dim, bandwidth=policy.bandwidth or 1.0, importance=policy.importance)
     references.append(phi(history.contexts, history.arms), history.rewards)
     return {
         "purity": purity(right, rows.digits),

@@ -5,7 +5,7 @@ posterior, play the best draw, append the outcome, forget what is stale. No grad
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Literal, Self, final
 
@@ -13,28 +13,32 @@ import numpy as np
 
 from tercet import checks, interrupts, posterior
 from tercet.checks import Matrix, Vector
-from tercet.embedding.inference import Phi, candidates
-from tercet.embedding.learning import Shape, as_function, learn
-from tercet.embedding.options import Training
+from tercet.embedding.inference import candidates
+from tercet.embedding.learning import as_function
+from tercet.embedding.options import LeaveOneOut, Training
+from tercet.policies import c3_fit
 from tercet.policies.base import highest, offered
+from tercet.policies.views import View, combined
 from tercet.reference.evidence import Evidence, explain
-from tercet.reference.exact import Engine, Estimate, ReferenceSet
+from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import Decay, Forgetting, RandomDrop, Window
 from tercet.types import Choice, Feedback, Posterior
-
-PRIOR_WEIGHT = 1.0  # outcomes that the history's mean reward is worth as a prior
 
 
 @dataclass(kw_only=True, eq=False)
 class State:
-    """What a policy has learned: phi, the prior's counts, and its memory."""
+    """What a policy has learned: its views of the world, each with a phi and a memory."""
 
-    embed: Phi | None
-    counts: tuple[float, float]
+    views: list[View] = field(default_factory=list)
+    forgetting: Forgetting | None = None
     widths: tuple[int, int] | None = None  # features of a context and of an arm
-    references: ReferenceSet | None = None
     timed: bool | None = None  # whether outcomes come with times
     learned: int = 0  # outcomes since fit
+
+    @property
+    def references(self) -> ReferenceSet | None:
+        """The memory of the first view; the others hold the same outcomes."""
+        return self.views[0].references if self.views else None
 
 
 @final
@@ -46,19 +50,27 @@ class C3:
 
     Parameters
     ----------
-    hidden, dim
-        Hidden layers of phi (Softplus) and the dimension of its space.
+    dim
+        Dimension of phi's space.
+    hidden
+        Hidden layers (Softplus) of a single phi, as in the paper. None: four residual networks, two of which
+        see numbers in pieces, and for small histories the plain features beside them (see `views.learn`).
     phi
         Use this instead: any callable from paired rows (n x context, n x arm) to n x dim, or a torch
         module of two such arguments, which `fit` trains.
     bandwidth
-        σ of the RBF kernel.
+        σ of the RBF kernel; None: what predicts held-out outcomes of the history best.
     sharpness
-        Factor from kernel mass to Beta counts; larger explores less.
+        Factor from kernel mass to Beta counts; None: so that the posterior is as wide as the estimates are
+        wrong on held-out outcomes.
     prior
-        Beta counts before any evidence; None: one outcome of the history's mean reward.
+        Beta counts before any evidence; None: of the history's mean reward, as many as predict best.
+    spread
+        Standard deviation of the draws, as a share of the posterior's. 1 is the algorithm as published;
+        smaller explores less.
     forgetting
-        `Decay`, `Window` or `RandomDrop`; None keeps everything.
+        `Decay`, `Window` or `RandomDrop`; None keeps everything. "auto": `Decay` if the newer half of the
+        history is foretold better with it, and by what half-life.
     explore
         "thompson" (the algorithm) or "greedy" (play the best mean, an ablation).
     importance
@@ -66,9 +78,10 @@ class C3:
     floor
         Probability of a uniform choice, which keeps logs usable for evaluation.
     scale
-        Standardise inputs by the history's mean and spread before phi.
+        Standardise inputs by the history's mean and spread before a phi of `hidden` layers.
     training
-        Options of Algorithm 1.
+        How phi learns: `LeaveOneOut`, or `Training`, the options of the paper's Algorithm 1. With the latter
+        bandwidth, sharpness and prior are not learned (None: 1, 3, and one outcome of the mean reward).
     progress
         Show a bar while training (on a terminal).
     engine
@@ -82,44 +95,49 @@ class C3:
     array([0.88, 0.12])
     """
 
-    hidden: Sequence[int] = (64,)
-    dim: int = 8
+    dim: int = 16
+    hidden: Sequence[int] | None = None
     phi: Any = None
-    bandwidth: float = 1.0
-    sharpness: float = 3.0
+    bandwidth: float | None = None
+    sharpness: float | None = None
     prior: tuple[float, float] | None = None
-    forgetting: Forgetting | None = None
+    spread: float = 0.5
+    forgetting: Forgetting | Literal["auto"] | None = "auto"
     explore: Literal["thompson", "greedy"] = "thompson"
     importance: bool = True
     floor: float = 0.0
     scale: bool = True
-    training: Training = field(default_factory=Training)
+    training: LeaveOneOut | Training = field(default_factory=LeaveOneOut)
     progress: bool = True
     engine: Engine = "auto"
     state: State = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        sizes = np.asarray([self.dim, *np.atleast_1d(self.hidden)])
+        sizes = np.asarray([self.dim, *np.atleast_1d(() if self.hidden is None else self.hidden)])
         if sizes.dtype.kind not in "iu" or sizes.min() < 1:
             raise ValueError(f"dim and hidden sizes must be whole numbers, 1 or more; got {sizes.tolist()}")
-        object.__setattr__(self, "hidden", tuple(sizes[1:].tolist()))
-        checks.positive("bandwidth", self.bandwidth)
-        checks.positive("sharpness", self.sharpness)
+        if self.hidden is not None:
+            object.__setattr__(self, "hidden", tuple(sizes[1:].tolist()))
+        for name in ("bandwidth", "sharpness"):
+            if getattr(self, name) is not None:
+                checks.positive(name, getattr(self, name))
+        checks.positive("spread", self.spread)
         checks.unit("floor", [self.floor])
         if self.explore not in ("thompson", "greedy"):
             raise ValueError(f'explore must be "thompson" or "greedy"; got {self.explore!r}')
-        if not isinstance(self.forgetting, RandomDrop | Window | Decay | None):
+        if self.forgetting != "auto" and not isinstance(self.forgetting, RandomDrop | Window | Decay | None):
             raise ValueError(
-                f"forgetting must be a rule such as Decay(half_life=...); got {self.forgetting!r}"
+                f'forgetting must be "auto" or a rule such as Decay(half_life=...); got {self.forgetting!r}'
             )
-        if not isinstance(self.training, Training):
-            raise ValueError(f"training must be Training(...); got {self.training!r}")
+        if not isinstance(self.training, LeaveOneOut | Training):
+            raise ValueError(f"training must be LeaveOneOut(...) or Training(...); got {self.training!r}")
         if self.phi is not None and not callable(self.phi):
             raise ValueError(f"phi must be callable on (contexts, arms); got {type(self.phi).__name__}")
         if self.prior is not None and checks.vector("prior", self.prior, length=2).min() < 0:
             raise ValueError(f"prior must be two counts, 0 or more; got {self.prior}")
-        embed = None if self.phi is None else as_function(self.phi)
-        object.__setattr__(self, "state", State(embed=embed, counts=self.prior or (0.5, 0.5)))
+        views = [] if self.phi is None else [c3_fit.usual(self, as_function(self.phi))]
+        rule = None if isinstance(self.forgetting, str) else self.forgetting
+        object.__setattr__(self, "state", State(views=views, forgetting=rule))
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -134,7 +152,9 @@ class C3:
             "dim": 8,
             "bandwidth": 1.0,
             "sharpness": 1.0,
+            "spread": 1.0,
             "prior": (1.0, 1.0),  # Eq. 7 and 8 have none; without it an arm whose first rewards are 0 is lost
+            "forgetting": None,
             "scale": False,
             "training": Training.paper(),
         }
@@ -145,22 +165,13 @@ class C3:
 
         Ctrl-C ends the training early and keeps phi's best epoch; before the first, nothing changes.
         """
-        embed = learn(
-            self.phi,
-            history,
-            rng,
-            shape=Shape(hidden=self.hidden, dim=self.dim, scale=self.scale),
-            bandwidth=self.bandwidth,
-            options=replace(self.training, importance=self.importance),  # learn what is decided with
-            progress=self.progress,
-        )
-        mean = (history.rewards.sum() + 1) / (len(history) + 2)  # never 0 or 1: nothing is impossible
-        counts = self.prior or (PRIOR_WEIGHT * mean, PRIOR_WEIGHT * (1 - mean))
-        state = State(embed=embed, counts=counts, widths=_widths(history))
+        views, forgetting = c3_fit.fitted(self, history, rng)
+        state = State(views=views, forgetting=forgetting, widths=_widths(history))
         if remember and len(history):
-            points = checks.matrix("phi's result", embed(history.contexts, history.arms))
-            state.references = self._new_references(points.shape[1])
-            state.references.append(points, history.rewards, history.times, history.ids)
+            for view in views:
+                points = checks.matrix("phi's result", view.embed(history.contexts, history.arms))
+                view.references = self._new_references(state, view, points.shape[1])
+                view.references.append(points, history.rewards, history.times, history.ids)
             state.timed = history.times is not None
             self._forget(state)
         object.__setattr__(self, "state", state)
@@ -183,8 +194,9 @@ class C3:
             choice = highest(beliefs.mean, rng)
             chances = choice.propensities
         else:
-            choice = highest(posterior.draw(beliefs.alpha, beliefs.beta, rng), rng)  # lines 5 and 7
-            chances = posterior.quick_propensities(beliefs.alpha, beliefs.beta)
+            alpha, beta = beliefs.alpha / self.spread**2, beliefs.beta / self.spread**2
+            choice = highest(posterior.draw(alpha, beta, rng), rng)  # lines 5 and 7
+            chances = posterior.quick_propensities(alpha, beta)
         arm = choice.arm
         if self.floor > 0:
             chances = posterior.with_floor(chances, self.floor)
@@ -196,16 +208,8 @@ class C3:
         """Return the Beta posterior of each arm (Algorithm 2, lines 3-4; Eq. 7 and 8)."""
         context, arms = self._checked(context, arms)
         time = None if time is None else checks.number("time", time)
-        references = self.state.references
-        queries = candidates(self._phi(), context, arms)  # line 3
-        if references is None:
-            estimate = Estimate(mass=np.zeros(len(arms)), mean=np.full(len(arms), 0.5))
-        else:
-            # Outcomes without times have only their number, which no clock can be compared with.
-            estimate = references.estimate(queries, time if self.state.timed else None)
-        return posterior.posterior(
-            estimate.mass, estimate.mean, sharpness=self.sharpness, prior=self.state.counts
-        )  # line 4
+        # Outcomes without times have only their number, which no clock can be compared with.
+        return combined(self._views(), context, arms, time if self.state.timed else None)
 
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:  # noqa: ARG002 - ids decide
         """Append outcomes and forget what is stale (Algorithm 2, lines 8-10; section 4.2)."""
@@ -215,25 +219,37 @@ class C3:
         self._check_widths(_widths(feedback))
         if state.timed not in (None, timed):
             raise ValueError("times must come with every outcome or with none; got both kinds")
-        points = checks.matrix("phi's result", self._phi()(feedback.contexts, feedback.arms))
-        references = state.references
-        if references is None:
-            references = self._new_references(points.shape[1])
-        references.check(points)
+        points = [
+            checks.matrix("phi's result", view.embed(feedback.contexts, feedback.arms))
+            for view in self._views()
+        ]
+        memories = [
+            self._new_references(state, view, where.shape[1]) if view.references is None else view.references
+            for view, where in zip(state.views, points, strict=True)
+        ]
+        for memory, where in zip(memories, points, strict=True):
+            memory.check(where)
         with interrupts.held():  # from here on nothing can fail: all of it is learned, or none
-            state.references, state.widths, state.timed = references, _widths(feedback), timed
+            state.widths, state.timed = _widths(feedback), timed
+            for view, memory in zip(state.views, memories, strict=True):
+                view.references = memory
             done = 0
             while done < len(feedback):
-                wait = self.forgetting.until_next(state.learned) if self.forgetting else None
+                wait = state.forgetting.until_next(state.learned) if state.forgetting else None
                 part = slice(done, None if wait is None else done + wait)
                 outcomes = feedback[part]
-                references.append(points[part], outcomes.rewards, outcomes.times, outcomes.ids)  # lines 9, 10
+                for memory, where in zip(memories, points, strict=True):
+                    memory.append(where[part], outcomes.rewards, outcomes.times, outcomes.ids)  # lines 9, 10
                 state.learned, done = state.learned + len(outcomes), done + len(outcomes)
                 self._forget(state)
 
     def embed(self, contexts: Any, arms: Any) -> Matrix:
-        """Return phi of paired rows."""
-        return self._phi()(checks.matrix("contexts", contexts), checks.matrix("arms", arms))
+        """Return phi of paired rows; of several views, side by side in units of their bandwidths."""
+        contexts, arms = checks.matrix("contexts", contexts), checks.matrix("arms", arms)
+        views = self._views()
+        if len(views) == 1:
+            return views[0].embed(contexts, arms)
+        return np.hstack([view.embed(contexts, arms) * (view.weight**0.5 / view.bandwidth) for view in views])
 
     def explain(self, context: Any, arm: Any, *, time: float | None = None, most: int = 5) -> Evidence:
         """Return the past outcomes behind an arm's estimate, their weights, and the estimate without them.
@@ -241,10 +257,14 @@ class C3:
         The estimate is what the references say alone, before prior and sharpness make a posterior of it.
         """
         context, arms = self._checked(context, [arm])
-        if self.state.references is None:
+        views = [
+            (view.weight, view.references, candidates(view.embed, context, arms)[0])
+            for view in self._views()
+            if view.references is not None
+        ]
+        if not views:
             raise ValueError("there is no evidence yet: the policy remembers no outcome")
-        query = candidates(self._phi(), context, arms)[0]
-        return explain(self.state.references, query, time=time if self.state.timed else None, most=most)
+        return explain(views, time=time if self.state.timed else None, most=most)
 
     def __len__(self) -> int:
         """Return the number of outcomes in memory."""
@@ -270,27 +290,30 @@ class C3:
 
         return c3_file.read(path, phi=phi, engine=engine)
 
-    def _new_references(self, dim: int) -> ReferenceSet:
-        half_life = self.forgetting.half_life if isinstance(self.forgetting, Decay) else None
+    def _new_references(self, state: State, view: View, dim: int) -> ReferenceSet:
+        half_life = state.forgetting.half_life if isinstance(state.forgetting, Decay) else None
         return ReferenceSet(
             dim=dim,
-            bandwidth=self.bandwidth,
+            bandwidth=view.bandwidth,
             half_life=half_life,
             importance=self.importance,
             engine=self.engine,
         )
 
     def _forget(self, state: State) -> None:
-        if self.forgetting is None or state.references is None:
+        if state.forgetting is None:
             return
-        stale = self.forgetting.stale(state.references, state.learned)
-        if stale is not None:
-            state.references.forget(stale)
+        for view in state.views:
+            if view.references is None:
+                continue
+            stale = state.forgetting.stale(view.references, state.learned)
+            if stale is not None:
+                view.references.forget(stale)
 
-    def _phi(self) -> Phi:
-        if self.state.embed is None:
+    def _views(self) -> list[View]:
+        if not self.state.views:
             raise ValueError("C3 needs a phi before it can decide: call fit(history, rng), or give phi=")
-        return self.state.embed
+        return self.state.views
 
     def _checked(self, context: Any, arms: Any) -> tuple[Vector, Matrix]:
         context, arms = offered(context, arms)

@@ -5,15 +5,19 @@ from dataclasses import fields
 from os import PathLike
 from typing import Any
 
-from tercet import checkpoint
+from tercet import checkpoint, checks
 from tercet.checks import Array
 from tercet.embedding.inference import Perceptron
-from tercet.embedding.options import Training
+from tercet.embedding.options import LeaveOneOut, Training
+from tercet.embedding.residual import Residual
 from tercet.policies.c3 import C3
+from tercet.policies.views import View
 from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import from_spec, to_spec
 
 KIND = "tercet.C3"
+NUMBERS = ("weight", "bandwidth", "sharpness", "counts", "pull")
+WAYS = {way.__name__: way for way in (LeaveOneOut, Training)}
 UNSAVED = ("phi", "engine")  # a phi of one's own is code, and the engine belongs to the machine
 
 
@@ -21,19 +25,22 @@ def write(policy: C3, path: str | PathLike[str]) -> None:
     """Write a policy."""
     state = policy.state
     arrays: dict[str, Array] = {}
-    phi = references = None
-    if isinstance(state.embed, Perceptron):
-        weights, phi = state.embed.to_arrays()
-        arrays |= {f"phi.{name}": array for name, array in weights.items()}
-    if state.references is not None:
-        rows, references = state.references.to_arrays()
-        arrays |= {f"references.{name}": array for name, array in rows.items()}
+    views = []
+    for number, view in enumerate(state.views):
+        phi = references = None
+        if isinstance(view.embed, Perceptron | Residual):
+            weights, phi = view.embed.to_arrays()
+            arrays |= {f"{number}.phi.{name}": array for name, array in weights.items()}
+        if view.references is not None:
+            rows, references = view.references.to_arrays()
+            arrays |= {f"{number}.references.{name}": array for name, array in rows.items()}
+        numbers = {name: getattr(view, name) for name in NUMBERS}
+        views.append(numbers | {"phi": phi, "references": references})
     spec = {
         "settings": _settings(policy),
         "own phi": policy.phi is not None,
-        "phi": phi,
-        "references": references,
-        "counts": state.counts,
+        "views": views,
+        "forgetting": to_spec(state.forgetting),
         "widths": state.widths,
         "timed": state.timed,
         "learned": state.learned,
@@ -54,12 +61,8 @@ def read(path: str | PathLike[str], *, phi: Any, engine: Engine) -> C3:
     try:
         policy = C3(**_read_settings(spec["settings"]), phi=phi, engine=engine)
         state = policy.state
-        if spec["phi"] is not None:
-            state.embed = Perceptron.from_arrays(_part(arrays, "phi."), spec["phi"])
-        if spec["references"] is not None:
-            rows = _part(arrays, "references.")
-            state.references = ReferenceSet.from_arrays(rows, spec["references"], engine=engine)
-        state.counts = (float(spec["counts"][0]), float(spec["counts"][1]))
+        state.views = _views(spec["views"], arrays, state.views, engine)
+        state.forgetting = from_spec(spec["forgetting"])
         state.widths = None if spec["widths"] is None else (int(spec["widths"][0]), int(spec["widths"][1]))
         state.timed, state.learned = spec["timed"], int(spec["learned"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -70,13 +73,51 @@ def read(path: str | PathLike[str], *, phi: Any, engine: Engine) -> C3:
 def _settings(policy: C3) -> dict[str, Any]:
     names = [f.name for f in fields(policy) if f.init and f.name not in UNSAVED]
     settings = {name: getattr(policy, name) for name in names}
-    return settings | {"training": vars(policy.training), "forgetting": to_spec(policy.forgetting)}
+    training = {"way": type(policy.training).__name__} | vars(policy.training)
+    rule = policy.forgetting if policy.forgetting == "auto" else to_spec(policy.forgetting)
+    return settings | {"training": training, "forgetting": rule}
 
 
 def _read_settings(saved: Mapping[str, Any]) -> dict[str, Any]:
     prior = None if saved["prior"] is None else tuple(saved["prior"])
-    rule, training = from_spec(saved["forgetting"]), Training(**saved["training"])
+    rule = saved["forgetting"] if saved["forgetting"] == "auto" else from_spec(saved["forgetting"])
+    options = dict(saved["training"])
+    training = WAYS[options.pop("way")](**options)
     return dict(saved) | {"prior": prior, "forgetting": rule, "training": training}
+
+
+def _views(
+    saved: list[Mapping[str, Any]], arrays: Mapping[str, Array], own: list[View], engine: Engine
+) -> list[View]:
+    views = [_view(view, _part(arrays, f"{number}."), own, engine) for number, view in enumerate(saved)]
+    sizes = {0 if view.references is None else len(view.references) for view in views}
+    if len(sizes) > 1:
+        raise ValueError(f"all views must remember the same outcomes; they have {sorted(sizes)}")
+    return views
+
+
+def _view(saved: Mapping[str, Any], arrays: Mapping[str, Array], own: list[View], engine: Engine) -> View:
+    """A view as saved; its phi, if it was not ours, is that of the policy's own view."""
+    rows, phi = saved["references"], saved["phi"]
+    kinds: dict[str, Any] = {"perceptron": Perceptron, "residual": Residual}
+    return View(
+        embed=own[0].embed if phi is None else kinds[phi["kind"]].from_arrays(_part(arrays, "phi."), phi),
+        weight=checks.positive("weight", saved["weight"]),
+        bandwidth=checks.positive("bandwidth", saved["bandwidth"]),
+        sharpness=checks.positive("sharpness", saved["sharpness"]),
+        counts=_counts(saved["counts"]),
+        pull=None if saved["pull"] is None else checks.positive("pull", saved["pull"]),
+        references=None
+        if rows is None
+        else ReferenceSet.from_arrays(_part(arrays, "references."), rows, engine=engine),
+    )
+
+
+def _counts(saved: Any) -> tuple[float, float]:
+    ones, zeros = checks.vector("counts", saved, length=2)
+    if min(ones, zeros) < 0:
+        raise ValueError(f"counts must be two numbers of at least 0; got {saved}")
+    return float(ones), float(zeros)
 
 
 def _part(arrays: Mapping[str, Array], prefix: str) -> dict[str, Array]:

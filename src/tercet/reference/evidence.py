@@ -1,5 +1,6 @@
 """Which references carry an estimate, and what it would be without them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,40 +28,68 @@ class Evidence:
     without: Estimate
 
 
-def explain(references: ReferenceSet, query: Any, *, time: float | None = None, most: int = 5) -> Evidence:
-    """Return the `most` heaviest references of the estimate at one query."""
-    query = checks.vector("query", query, length=references.dim)
-    points, rewards, times = references.points, references.rewards, references.times
-    kernel = iwkr.truncated_rbf if references.truncated else iwkr.rbf
-    kappa = kernel(query[None], points, references.bandwidth)
-    # As of the newest time, like `densities`; the mean is the same at any other.
-    g = np.ones(len(references))
-    if references.half_life is not None:
-        g = np.exp2((times - references.newest) / references.half_life)
+def explain(
+    views: Sequence[tuple[float, ReferenceSet, Vector]], *, time: float | None = None, most: int = 5
+) -> Evidence:
+    """Return the `most` heaviest references of an estimate.
 
-    def shares(densities: Vector) -> Vector:
-        weights = kappa[0] * g / np.maximum(densities, 1e-300) if references.importance else kappa[0] * g
+    Each view has a weight, a memory (of the same outcomes in the same order), and the query as it sees it.
+    """
+    weights = np.asarray([weight for weight, _, _ in views])
+    parts = [_Part(references, query) for _, references, query in views]
+    shares = weights @ [part.shares() for part in parts]
+    top = np.argsort(-shares, kind="stable")[:most]
+    whole = [references.estimate(query[None], time) for _, references, query in views]
+    rest = [part.without(top, time) for part in parts]
+    first = views[0][1]
+    return Evidence(
+        estimate=_mean(weights, whole),
+        ids=first.ids[top],
+        weights=shares[top],
+        rewards=first.rewards[top],
+        times=first.times[top],
+        without=_mean(weights, rest),
+    )
+
+
+def _mean(weights: Vector, estimates: list[Estimate]) -> Estimate:
+    return Estimate(
+        mass=weights @ [estimate.mass for estimate in estimates],
+        mean=weights @ [estimate.mean for estimate in estimates],
+    )
+
+
+class _Part:
+    """One memory and what it sees near one query."""
+
+    def __init__(self, references: ReferenceSet, query: Any) -> None:
+        query = checks.vector("query", query, length=references.dim)
+        self.references = references
+        self.points, self.rewards, times = references.points, references.rewards, references.times
+        self.kernel = iwkr.truncated_rbf if references.truncated else iwkr.rbf
+        self.kappa = self.kernel(query[None], self.points, references.bandwidth)[0]
+        # As of the newest time, like `densities`; the mean is the same at any other.
+        self.g = np.ones(len(references))
+        if references.half_life is not None:
+            self.g = np.exp2((times - references.newest) / references.half_life)
+
+    def shares(self, densities: Vector | None = None) -> Vector:
+        weights = self.kappa * self.g
+        if self.references.importance:
+            weights /= np.maximum(self.references.densities if densities is None else densities, 1e-300)
         return weights / max(float(weights.sum()), 1e-300)
 
-    weights = shares(references.densities)
-    top = np.argsort(-weights, kind="stable")[:most]
-    lost = g[top] @ kernel(points[top], points, references.bandwidth)
-    others = np.ones(len(references), bool)
-    others[top] = False
-    rest = shares(np.maximum(references.densities - lost, g)) * others
-    fade = 1.0
-    if references.half_life is not None and time is not None:
-        fade = float(np.exp2((references.newest - time) / references.half_life))
-    total = float(rest.sum())
-    without = Estimate(
-        mass=np.asarray([kappa[0, others] @ g[others] * fade]),
-        mean=np.asarray([rest @ rewards / total if total > 0 else 0.5]),
-    )
-    return Evidence(
-        estimate=references.estimate(query[None], time),
-        ids=references.ids[top],
-        weights=weights[top],
-        rewards=rewards[top],
-        times=times[top],
-        without=without,
-    )
+    def without(self, top: Ids, time: float | None) -> Estimate:
+        references = self.references
+        lost = self.g[top] @ self.kernel(self.points[top], self.points, references.bandwidth)
+        others = np.ones(len(references), bool)
+        others[top] = False
+        rest = self.shares(np.maximum(references.densities - lost, self.g)) * others
+        fade = 1.0
+        if references.half_life is not None and time is not None:
+            fade = float(np.exp2(min(references.newest - time, 0.0) / references.half_life))
+        total = float(rest.sum())
+        return Estimate(
+            mass=np.asarray([self.kappa[others] @ self.g[others] * fade]),
+            mean=np.asarray([rest @ self.rewards / total if total > 0 else 0.5]),
+        )

@@ -238,7 +238,7 @@ class ReferenceSet:
     ) -> Self:
         """Rebuild what `to_arrays` returned."""
         references = cls(**{name: spec[name] for name in OPTIONS}, engine=engine)
-        if "centre" in arrays:
+        if "appended" in spec:  # it has held rows
             rows = Rows(**{name: arrays[name] for name in Rows._fields})
             lengths = {name: len(column) for name, column in rows._asdict().items()}
             if len(set(lengths.values())) > 1:

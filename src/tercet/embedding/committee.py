@@ -1,0 +1,135 @@
+"""Networks trained by leave-one-out, each on a core of its own and with its own rows held out."""
+
+import os
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import nn
+
+from tercet.checks import Array
+from tercet.embedding import intervals
+from tercet.embedding.encoding import Encoding
+from tercet.embedding.leave_one_out import CHECKS, Course
+from tercet.embedding.network import input_type
+from tercet.embedding.options import LeaveOneOut
+from tercet.embedding.residual import Residual
+from tercet.embedding.residual_network import ResidualNetwork, export
+from tercet.embedding.samples import Samples
+from tercet.embedding.training import bar, own_randomness
+from tercet.types import Feedback, Ids
+
+WIDTH, BLOCKS = 128, 2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Pupil:
+    """A network, what it sees of the history, and the rows that it must not learn from."""
+
+    phi: nn.Module
+    contexts: Array
+    arms: Array
+    held: Ids
+
+
+def learn(
+    history: Feedback,
+    plans: Sequence[tuple[int, Ids]],
+    rng: np.random.Generator,
+    *,
+    dim: int,
+    options: LeaveOneOut,
+    progress: bool,
+) -> list[Residual]:
+    """Return a trained network for each plan: pieces of a column, and the rows to hold out."""
+    encodings = {
+        pieces: [Encoding.of(inputs, pieces=pieces) for inputs in (history.contexts, history.arms)]
+        for pieces, _ in plans
+    }
+    encoded = {
+        pieces: (context(history.contexts), arm(history.arms)) for pieces, (context, arm) in encodings.items()
+    }
+    networks, pupils = [], []
+    for pieces, held in plans:
+        contexts, arms = encoded[pieces]
+        network = ResidualNetwork(
+            contexts.std(axis=0),
+            arms.std(axis=0),
+            width=WIDTH,
+            blocks=BLOCKS,
+            dim=dim,
+            dropout=options.dropout,
+            rng=np.random.default_rng(rng.integers(2**63)),
+        )
+        networks.append(network)
+        pupils.append(Pupil(phi=network, contexts=contexts, arms=arms, held=held))
+    teach(pupils, history, rng, options=options, progress=progress)
+    return [export(network, *encodings[pieces]) for network, (pieces, _) in zip(networks, plans, strict=True)]
+
+
+def teach(
+    pupils: Sequence[Pupil],
+    history: Feedback,
+    rng: np.random.Generator,
+    *,
+    options: LeaveOneOut,
+    progress: bool,
+) -> None:
+    """Train networks in place, as many at once as there are cores; the result does not depend on that.
+
+    Ctrl-C ends all trainings early and keeps the best states; where a network has none yet, it goes on up.
+    """
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    interval = intervals.of(history, options.partitions)
+    generators = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=len(pupils))]
+    stop = threading.Event()
+    with _threads_kept(), own_randomness(rng, device), bar(len(pupils) * CHECKS, shown=progress) as advance:
+
+        def one(pupil: Pupil, own: np.random.Generator) -> bool:
+            torch.set_num_threads(1)  # more gain little on small batches, and cost tenfold on busy cores
+            samples = Samples.of(
+                pupil.contexts,
+                pupil.arms,
+                history.rewards,
+                interval,
+                dtype=input_type(pupil.phi),
+                device=device,
+            )
+            seen = own.permutation(np.setdiff1d(np.arange(len(history)), pupil.held))
+            course = Course(phi=pupil.phi.to(device), options=options, rng=own)
+            course.run(samples[seen], samples[pupil.held], go_on=lambda: not stop.is_set(), advance=advance)
+            pupil.phi.to("cpu")
+            return bool(course.best)
+
+        with ThreadPoolExecutor(_cores() if device == "cpu" else 1) as pool:
+            futures = [pool.submit(one, *pair) for pair in zip(pupils, generators, strict=True)]
+            try:
+                for future in futures:
+                    future.result()
+            except KeyboardInterrupt:
+                stop.set()
+                kept = [future.result() for future in futures]
+                if not all(kept):
+                    raise
+                warnings.warn("training was interrupted; each phi is kept at its best so far", stacklevel=5)
+            except BaseException:
+                stop.set()
+                raise
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _threads_kept() -> Iterator[None]:
+    before = torch.get_num_threads()
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

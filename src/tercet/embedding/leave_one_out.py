@@ -1,0 +1,222 @@
+"""Train phi so that, in a random part of the history, each outcome is predicted by all the others."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from tercet.checks import Array
+from tercet.embedding.objective import EDGE, FAINT, exponents
+from tercet.embedding.options import LeaveOneOut
+from tercet.embedding.samples import Samples
+
+CHECKS = 20  # times in a training that the held-out rows are looked at
+CHECKED = 2_048  # of them, and of the references that predict them, at most
+LEAST_STEPS = 300  # a small history is gone through more often
+STEEPEST = 1.0  # longer gradients are cut to this length
+
+
+@dataclass(kw_only=True, eq=False)
+class Course:
+    """One training, its record so far and a copy of its best state."""
+
+    phi: nn.Module
+    options: LeaveOneOut
+    rng: np.random.Generator
+    losses: list[float] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+
+    def run(
+        self, learned: Samples, held: Samples, *, go_on: Callable[[], bool], advance: Callable[[float], None]
+    ) -> None:
+        """Train, and leave phi where it predicts the held-out rows best."""
+        try:
+            self._train(learned, held, go_on, advance)
+        finally:
+            if self.best:
+                self.phi.load_state_dict(self.best)
+            self.phi.eval()
+
+    def _train(
+        self, learned: Samples, held: Samples, go_on: Callable[[], bool], advance: Callable[[float], None]
+    ) -> None:
+        mean = float(learned.rewards.mean()) if len(learned) else 0.5
+        for step, (groups, steps, optimiser, schedule) in enumerate(self._steps(learned)):
+            if not go_on():
+                break
+            self.phi.train()
+            rows = learned[torch.as_tensor(groups.ravel(), device=learned.rewards.device)]
+            points = self._embed(rows).reshape(*groups.shape, -1)
+            rewards = rows.rewards.reshape(groups.shape).to(points.dtype)
+            predicted = predictions(points, rewards, mean=mean, prior=self.options.prior,
+                                    importance=self.options.importance)  # fmt: skip
+            loss = entropy(predicted, rewards)
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            nn.utils.clip_grad_norm_(self.phi.parameters(), STEEPEST)
+            optimiser.step()
+            schedule.step()
+            if (step + 1) % max(1, steps // CHECKS) == 0 or step + 1 == steps:
+                self._check(learned, held, mean)
+                advance(self.losses[-1])
+
+    def _steps(self, learned: Samples) -> Iterator[tuple[Array, int, Any, Any]]:
+        groups = _Groups(learned.interval.cpu().numpy(), self.options.batch)
+        if groups.size < 2:
+            return
+        steps = max(LEAST_STEPS, math.ceil(self.options.epochs * len(learned) / groups.batch))
+        optimiser = torch.optim.AdamW(
+            self.phi.parameters(), lr=self.options.rate, weight_decay=self.options.decay
+        )
+        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, self.options.rate, total_steps=steps)
+        for _ in range(steps):
+            yield groups.draw(self.rng), steps, optimiser, schedule
+
+    @torch.no_grad()
+    def _check(self, learned: Samples, held: Samples, mean: float) -> None:
+        self.phi.eval()
+        references, queries = learned[:CHECKED], held[:CHECKED]
+        points, asked = self._embed(references), self._embed(queries) if len(queries) else None
+        total, count = 0.0, 0
+        for interval in torch.unique(queries.interval):
+            here, there = references.interval == interval, queries.interval == interval
+            if asked is None or not here.any():
+                continue
+            known, wanted = (rows.rewards.to(points.dtype) for rows in (references[here], queries[there]))
+            predicted = regression(asked[there], points[here], known, mean=mean, prior=self.options.prior,
+                                   importance=self.options.importance)  # fmt: skip
+            total += float(entropy(predicted, wanted)) * len(wanted)
+            count += len(wanted)
+        self.losses.append(total / count if count else math.nan)
+        if not count or self.losses[-1] <= min(self.losses):
+            # A state dict holds the live tensors: without a clone, the next step would change them.
+            self.best = {name: value.clone() for name, value in self.phi.state_dict().items()}
+
+    def _embed(self, rows: Samples) -> Tensor:
+        points: Tensor = self.phi(rows.contexts, rows.arms)
+        if points.ndim != 2 or len(points) != len(rows):
+            raise ValueError(
+                f"phi must return one row per pair, a matrix; got a tensor of shape {tuple(points.shape)} "
+                f"for {len(rows)} pairs"
+            )
+        if not points.isfinite().all():
+            raise ValueError(
+                f"phi returned infinite or missing values; try a rate below {self.options.rate:g}, "
+                f"or scale the inputs"
+            )
+        return points
+
+
+class _Groups:
+    """Which rows are compared: equally many of each of some time intervals."""
+
+    def __init__(self, intervals: Array, batch: int) -> None:
+        order = np.argsort(intervals, kind="stable")
+        parts = np.split(order, np.flatnonzero(np.diff(intervals[order])) + 1)
+        # Equal times share an interval, so some may be short: those under half of the usual size stay out,
+        # where the usual row, not the usual interval, decides.
+        sizes = np.asarray([len(part) for part in parts])
+        usual = np.median(np.repeat(sizes, sizes)) if len(intervals) else 0
+        self.parts = [part for part in parts if 2 * len(part) >= usual]
+        self.size = min(batch, *(len(part) for part in self.parts))
+        self.count = min(len(self.parts), max(1, batch // max(self.size, 1)))
+        self.batch = self.count * self.size
+
+    def draw(self, rng: np.random.Generator) -> Array:
+        chosen = rng.choice(len(self.parts), size=self.count, replace=False)
+        return np.stack([rng.choice(self.parts[i], size=self.size, replace=False) for i in chosen])
+
+
+def entropy(predicted: Tensor, rewards: Tensor) -> Tensor:
+    """Return the mean log-loss; predictions are squeezed a little, so that it stays finite."""
+    return functional.binary_cross_entropy(EDGE + (1 - 2 * EDGE) * predicted, rewards)
+
+
+def regression(
+    queries: Float[Tensor, "q d"],
+    references: Float[Tensor, "n d"],
+    rewards: Float[Tensor, "n"],
+    *,
+    mean: float,
+    prior: float,
+    importance: bool,
+) -> Float[Tensor, "q"]:
+    """Return the estimate at queries that are not among the references, with a little of the mean."""
+    shift = references.mean(dim=0)  # distances cancel less near the origin
+    queries, references = queries - shift, references - shift
+    kernel = exponents(queries, references).clamp_(FAINT, 0).exp_()
+    if importance:
+        kernel /= exponents(references, references).clamp_(FAINT, 0).exp_().sum(dim=1)
+    return (kernel @ rewards + prior * mean) / (kernel.sum(dim=1) + prior)
+
+
+def predictions(
+    points: Float[Tensor, "g n d"],
+    rewards: Float[Tensor, "g n"],
+    *,
+    mean: float,
+    prior: float,
+    importance: bool,
+) -> Float[Tensor, "g n"]:
+    """Return for each point the estimate by the others of its group, as if it had never been there.
+
+    With κ_ij the kernel and W_j = Σ_i κ_ij the density of j, the density of j without i is W_j - κ_ij, so
+
+        mean_i = (Σ_j w_ij r_j + prior·mean) / (Σ_j w_ij + prior),   w_ij = κ_ij / (W_j - κ_ij),   j ≠ i
+
+    and w_ij = κ_ij without importance weights.
+    """
+    result: Tensor = _Predictions.apply(points, rewards, mean, prior, importance)  # type: ignore[no-untyped-call]
+    return result
+
+
+class _Predictions(torch.autograd.Function):
+    """One kernel matrix serves estimates, densities and gradient; autograd would make a dozen of its size."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, points: Tensor, rewards: Tensor, mean: float, prior: float, importance: bool
+    ) -> Tensor:
+        points = points - points.mean(dim=-2, keepdim=True)  # distances cancel less near the origin
+        kernel = exponents(points, points).clamp_(FAINT, 0).exp_()
+        kernel.diagonal(dim1=-2, dim2=-1).zero_()
+        weights, slopes, density = kernel, kernel, None
+        if importance:
+            density = 1 + kernel.sum(dim=-1)  # with itself
+            slopes = (density.unsqueeze(-2) - kernel).reciprocal_()
+            weights = kernel * slopes
+            slopes *= weights  # κ/(W - κ)²
+        earned, total = (weights @ torch.stack([rewards, torch.ones_like(rewards)], dim=-1)).unbind(dim=-1)
+        total = total + prior
+        estimates = (earned + prior * mean) / total
+        ctx.save_for_backward(points, rewards, kernel, slopes, density, total, estimates)
+        return estimates
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+        # dL/dw_ij = g_i (r_j - mean_i) / total_i, dw/dκ = W/(W - κ)², dw/dW = -κ/(W - κ)²; W_j = 1 + Σ κ_ij,
+        # so with C = κ/(W - κ)², u = g / total and v = u·mean each pair is pulled together by
+        #     Q_ij = (u_i r_j - v_i) C_ij W_j - κ_ij s_j,   s_j = Σ_i (u_i r_j - v_i) C_ij
+        # (without importance C = κ, W = 1, s = 0), and dL/dx = (Q + Qᵀ) x minus its row sums times x.
+        # Q has rank-one factors around two matrices, so products with thin matrices are all it takes.
+        points, rewards, kernel, slopes, density, total, estimates = ctx.saved_tensors
+        x = torch.cat([points, torch.ones_like(points[..., :1])], dim=-1)
+        u, r = (gradients[0] / total).unsqueeze(-1), rewards.unsqueeze(-1)
+        v = u * estimates.unsqueeze(-1)
+        width = x.shape[-1]
+        columns = slopes.mT @ torch.cat([u * x, v * x], dim=-1)
+        by_u, by_v = columns[..., :width], columns[..., width:]
+        heavy = torch.ones_like(r) if density is None else density.unsqueeze(-1)
+        rows = slopes @ torch.cat([heavy * r * x, heavy * x], dim=-1)
+        moved = u * rows[..., :width] - v * rows[..., width:] + heavy * (r * by_u - by_v)
+        if density is not None:
+            sinking = r * by_u[..., -1:] - by_v[..., -1:]
+            around = kernel @ torch.cat([sinking * x, x], dim=-1)
+            moved = moved - around[..., :width] - sinking * around[..., width:]
+        return moved[..., :-1] - moved[..., -1:] * points, None, None, None, None

@@ -1,0 +1,101 @@
+"""From a history to views: C3's phi trained, and what its user left open chosen."""
+
+from dataclasses import replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tercet.embedding.inference import Phi
+from tercet.embedding.learning import Shape, learn, learn_committee
+from tercet.embedding.options import LeaveOneOut
+from tercet.embedding.unlearned import unlearned
+from tercet.policies.calibration import PRIOR_WEIGHT, Fixed, Trained, convene
+from tercet.policies.views import View
+from tercet.reference.forgetting import Decay, Forgetting
+from tercet.types import Feedback, Ids
+
+if TYPE_CHECKING:
+    from tercet.policies.c3 import C3
+
+LEAST = 20  # outcomes: fewer neither train a network nor choose a bandwidth
+SMALL = 10_000  # outcomes up to which the features themselves are a view, beside the networks
+PIECES = (0, 16)  # of a column, by kind of network
+FOLDS = 2  # each held out from one network of a kind
+HELD, FEW, MOST_HELD = 0.15, 250, 4_096  # share of the history in a fold; up to a quarter of a small one
+
+BANDWIDTH, SHARPNESS = 1.0, 3.0  # where no history has said better
+
+
+def usual(policy: "C3", embed: Phi, *, mean: float = 0.5) -> View:
+    """Return the only view of a policy that has no history to choose by."""
+    return View(
+        embed=embed,
+        weight=1.0,
+        bandwidth=policy.bandwidth or BANDWIDTH,
+        sharpness=policy.sharpness or SHARPNESS,
+        counts=policy.prior or (PRIOR_WEIGHT * mean, PRIOR_WEIGHT * (1 - mean)),
+    )
+
+
+def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> tuple[list[View], Forgetting | None]:
+    """Return the views of a history, and the rule by which they forget."""
+    rule = None if isinstance(policy.forgetting, str) else policy.forgetting
+    mean = float((history.rewards.sum() + 1) / (len(history) + 2))  # never 0 or 1: nothing is impossible
+    options = replace(policy.training, importance=policy.importance)  # learn what is decided with
+    ours = policy.phi is None and policy.hidden is None
+    if ours and len(history) < LEAST:
+        return [usual(policy, unlearned(history, rng), mean=mean)], rule
+    choosing = isinstance(options, LeaveOneOut) and len(history) >= LEAST
+    folds = _folds(len(history), rng, count=FOLDS if ours else 1) if choosing else []
+    if ours and isinstance(options, LeaveOneOut):
+        trained = _committee(policy, history, folds, rng, options)
+    else:
+        embed = learn(
+            policy.phi,
+            history,
+            rng,
+            shape=Shape(hidden=policy.hidden or (64,), dim=policy.dim, scale=policy.scale),
+            bandwidth=policy.bandwidth or BANDWIDTH,
+            options=options,
+            progress=policy.progress,
+            held=folds[0] if folds else None,
+        )
+        if not choosing:
+            return [usual(policy, embed, mean=mean)], rule
+        trained = [Trained(embed=embed, kind=0, held=folds[0], own=policy.phi is not None)]
+    fixed = Fixed(
+        bandwidth=policy.bandwidth,
+        sharpness=policy.sharpness,
+        prior=policy.prior,
+        importance=policy.importance,
+        half_life=rule.half_life if isinstance(rule, Decay) else None,
+        forgetting=not isinstance(policy.forgetting, str),
+    )
+    views, half_life = convene(trained, history, fixed)
+    if half_life is not None and rule is None:
+        rule = Decay(half_life=half_life)
+    return views, rule
+
+
+def _committee(
+    policy: "C3", history: Feedback, folds: list[Ids], rng: np.random.Generator, options: LeaveOneOut
+) -> list[Trained]:
+    """Two networks of each kind, and for a small history the features themselves."""
+    plans = list(product(PIECES, folds))
+    phis = learn_committee(history, plans, rng, dim=policy.dim, options=options, progress=policy.progress)
+    kinds = [PIECES.index(pieces) for pieces, _ in plans]
+    trained = [
+        Trained(embed=phi, kind=kind, held=held)
+        for phi, kind, (_, held) in zip(phis, kinds, plans, strict=True)
+    ]
+    if len(history) <= SMALL:
+        plain = unlearned(history, rng)
+        trained += [Trained(embed=plain, kind=len(PIECES), held=held) for held in folds]
+    return trained
+
+
+def _folds(n: int, rng: np.random.Generator, *, count: int) -> list[Ids]:
+    size = min(max(round(HELD * n), min(n // 4, FEW)), MOST_HELD)
+    order = rng.permutation(n)
+    return [order[number * size : (number + 1) * size] for number in range(count)]

@@ -1,0 +1,228 @@
+"""What each view of a history is worth: chosen on outcomes that it has not learned from.
+
+A view's bandwidth and the pull of its prior are those that foretell held-out outcomes best, and so is the
+half-life of its memory. Its sharpness follows from the errors of held-out neighbours: where neighbours err
+together the estimate is off there, and the Beta posterior has to be as wide as that; where they err
+independently it is luck, and no reason to explore.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tercet import iwkr
+from tercet.checks import Array, Matrix, Vector
+from tercet.embedding.inference import Phi
+from tercet.embedding.unlearned import log_loss
+from tercet.policies.held_out import REFERENCES, Sight
+from tercet.policies.views import View
+from tercet.reference.exact import Estimate
+from tercet.types import Feedback, Ids
+
+BANDWIDTHS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.45)
+OWN_BANDWIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)  # in typical distances
+PULLS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # kernel mass that the mean reward is worth in an estimate
+HALF_LIVES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128)  # in lengths of the history
+SHORTEST = 30  # outcomes in a half-life, at least
+SURE = 2.0  # standard errors by which forgetting must win
+SHARPEST, BLUNTEST = 300.0, 0.3
+PRIOR_WEIGHT = 1.0  # outcomes that the mean reward is worth where there is no evidence
+STACKING = 5.0  # outcomes' worth of an equal share for every kind
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Trained:
+    """A phi, and the rows of the history that it has not learned from."""
+
+    embed: Phi
+    kind: int  # phis of a kind share bandwidth, sharpness and prior
+    held: Ids
+    own: bool = False  # the user's, whose distances may have any size
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fixed:
+    """What the user has decided; None is learned."""
+
+    bandwidth: float | None
+    sharpness: float | None
+    prior: tuple[float, float] | None
+    importance: bool
+    half_life: float | None  # of a Decay
+    forgetting: bool  # whether the rule is the user's, None included
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Kind:
+    """The phis of a kind and how they foretell the rows they have not seen."""
+
+    phis: list[Phi]
+    bandwidth: float
+    pull: float
+    means: Vector
+    masses: Vector
+    sharpest: float  # what luck alone allows
+    near: list[Matrix]  # kernels between the rows that are asked for together
+    rewards: Vector
+
+
+def convene(trained: list[Trained], history: Feedback, fixed: Fixed) -> tuple[list[View], float | None]:
+    """Return the views with their weights, bandwidths, sharpness and priors, and the half-life of memory."""
+    mean = float((history.rewards.sum() + 1) / (len(history) + 2))  # never 0 or 1: nothing is impossible
+    sights = [Sight.of(one.embed, history, one.held, importance=fixed.importance) for one in trained]
+    half_life = None
+    if history.times is not None:  # outcomes without times fade by their number, which nothing is chosen by
+        half_life = fixed.half_life
+        if not fixed.forgetting:
+            grids = [_bandwidths(s, fixed, own=one.own) for s, one in zip(sights, trained, strict=True)]
+            half_life = _half_life([sight.late() for sight in sights], grids, mean)
+    kinds = []
+    for number in sorted({one.kind for one in trained}):
+        members = [i for i, one in enumerate(trained) if one.kind == number]
+        phis = list({id(trained[i].embed): trained[i].embed for i in members}.values())
+        own = trained[members[0]].own
+        kinds.append(_kind(phis, [sights[i] for i in members], half_life, mean, fixed, own=own))
+    return _views(kinds, mean, fixed), fixed.half_life if fixed.forgetting else half_life
+
+
+def _half_life(sights: list[Sight], grids: list[tuple[float, ...]], mean: float) -> float | None:
+    """Return the half-life that foretells the newer half best, None if none beats keeping everything."""
+    rewards = np.concatenate([sight.history.rewards[sight.asked] for sight in sights])
+    times = sights[0].times[sights[0].seen]
+    span = float(np.ptp(times))
+    if not span or not len(rewards):
+        return None
+
+    def losses(half_life: float | None) -> Vector:
+        middles = [grid[len(grid) // 2] for grid in grids]
+        found = [sight.replay(middle, half_life) for sight, middle in zip(sights, middles, strict=True)]
+        each = [
+            log_loss(np.concatenate([_shrunk(e, pull, mean) for e in found]), rewards) for pull in (0.1, 1.0)
+        ]
+        return min(each, key=lambda loss: float(loss.mean()))
+
+    kept = losses(None)
+    candidates = [share * span for share in HALF_LIVES if share * len(times) >= SHORTEST]
+    gains = {half_life: kept - losses(half_life) for half_life in candidates}
+    best = max(gains, key=lambda half_life: float(gains[half_life].mean()), default=None)
+    if best is None:
+        return None
+    gain = gains[best]
+    return best if gain.mean() > SURE * gain.std() / len(gain) ** 0.5 else None
+
+
+def _kind(
+    phis: list[Phi], sights: list[Sight], half_life: float | None, mean: float, fixed: Fixed, *, own: bool
+) -> Kind:
+    grid = _bandwidths(sights[0], fixed, own=own)
+    late = [] if half_life is None else [sight.late() for sight in sights]
+    if late and all(len(sight.asked) for sight in late):
+        sights = late
+    else:
+        half_life = None  # nothing to replay
+    rewards = np.concatenate([sight.history.rewards[sight.asked] for sight in sights])
+
+    def foretold(bandwidth: float, most: int) -> list[Estimate]:
+        if half_life is not None:
+            return [sight.replay(bandwidth, half_life) for sight in sights]
+        return [sight.estimate(bandwidth, most=most) for sight in sights]
+
+    best = (np.inf, grid[0], PULLS[-1])
+    for bandwidth in grid:
+        found = foretold(bandwidth, REFERENCES)
+        for pull in PULLS:
+            loss = log_loss(np.concatenate([_shrunk(e, pull, mean) for e in found]), rewards).mean()
+            best = min(best, (float(loss), bandwidth, pull))
+    _, bandwidth, pull = best
+    found = foretold(bandwidth, len(rewards) + len(sights[0].seen))
+    return Kind(
+        phis=phis,
+        bandwidth=bandwidth,
+        pull=pull,
+        means=np.concatenate([_shrunk(estimate, pull, mean) for estimate in found]),
+        masses=np.concatenate([estimate.mass for estimate in found]),
+        sharpest=float(np.median([sight.sharpest(bandwidth, half_life) for sight in sights])),
+        near=[_near(sight, bandwidth, half_life) for sight in sights],
+        rewards=rewards,
+    )
+
+
+def _near(sight: Sight, bandwidth: float, half_life: float | None) -> Matrix:
+    points = sight.points[sight.asked]
+    kernel = iwkr.rbf(points, points, bandwidth)
+    if half_life is not None and sight.history.times is not None:
+        times = sight.history.times[sight.asked]
+        kernel *= np.exp2(-np.abs(times[:, None] - times) / half_life)
+    return kernel
+
+
+def _views(kinds: list[Kind], mean: float, fixed: Fixed) -> list[View]:
+    rewards = kinds[0].rewards
+    alone = [min(_sharpness(kind.means, kind.masses, rewards, kind.near), kind.sharpest) for kind in kinds]
+    weights = _stacked([kind.means for kind in kinds], rewards)
+    means, counts = np.zeros((2, len(rewards)))
+    near = [np.zeros_like(kernel) for kernel in kinds[0].near]
+    for weight, sharpness, kind in zip(weights, alone, kinds, strict=True):
+        means += weight * kind.means
+        counts += weight * sharpness * kind.masses
+        for total, kernel in zip(near, kind.near, strict=True):
+            total += weight * kernel
+    together = _sharpness(means, counts, rewards, near)
+    return [
+        View(
+            embed=phi,
+            weight=float(weight / len(kind.phis)),
+            bandwidth=kind.bandwidth,
+            sharpness=fixed.sharpness or float(np.clip(sharpness * together, BLUNTEST, kind.sharpest)),
+            counts=fixed.prior or (PRIOR_WEIGHT * mean, PRIOR_WEIGHT * (1 - mean)),
+            pull=None if fixed.prior else kind.pull,
+        )
+        for weight, sharpness, kind in zip(weights, alone, kinds, strict=True)
+        for phi in kind.phis
+    ]
+
+
+def _shrunk(estimate: Estimate, pull: float, mean: float) -> Vector:
+    return (estimate.mass * estimate.mean + pull * mean) / (estimate.mass + pull)
+
+
+def _bandwidths(sight: Sight, fixed: Fixed, *, own: bool) -> tuple[float, ...]:
+    """The candidates: those of our networks, or shares of the root mean squared distance between points."""
+    if fixed.bandwidth is not None:
+        return (fixed.bandwidth,)
+    typical = float(np.sqrt(2 * sight.points.var(axis=0).sum())) or 1.0
+    return tuple(share * typical for share in OWN_BANDWIDTHS) if own else BANDWIDTHS
+
+
+def _sharpness(means: Vector, counts: Vector, rewards: Vector, near: list[Matrix]) -> float:
+    """Return the factor on the counts at which the Beta variances add up to what neighbours err together.
+
+    With e the errors of held-out rows, Σ κ_ij e_i e_j over pairs of different rows estimates Σ κ_ij times
+    the squared error of the estimate itself: luck is independent, so it cancels.
+    """
+    starts = np.cumsum([0, *(len(kernel) for kernel in near)])
+    shared, weights = 0.0, np.empty(len(means))
+    for kernel, start, stop in zip(near, starts[:-1], starts[1:], strict=True):
+        error = (rewards - means)[start:stop]
+        shared += float(error @ kernel @ error - (np.diagonal(kernel) * error**2).sum())
+        weights[start:stop] = kernel.sum(axis=1) - np.diagonal(kernel)
+    spread = weights * means * (1 - means)
+    low, high = np.log(BLUNTEST), np.log(SHARPEST)
+    for _ in range(40):  # the sum falls with the factor: halve the interval
+        middle = (low + high) / 2
+        if (spread / (np.exp(middle) * counts + PRIOR_WEIGHT + 1)).sum() > shared:
+            low = middle
+        else:
+            high = middle
+    return float(np.exp(low))
+
+
+def _stacked(means: list[Vector], rewards: Vector) -> Array:
+    """Return the weights whose mixture makes the held-out rewards most likely (by EM)."""
+    likelihoods = np.exp([-log_loss(mean, rewards) for mean in means])
+    weights = np.full(len(means), 1 / len(means))
+    for _ in range(200):
+        shares = weights[:, None] * likelihoods
+        shares /= shares.sum(axis=0)
+        weights = (shares.sum(axis=1) + STACKING / len(means)) / (len(rewards) + STACKING)
+    return weights

@@ -1,0 +1,115 @@
+"""How well a phi's memory foretells outcomes that phi has not learned from."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tercet import iwkr
+from tercet.checks import Matrix, Vector
+from tercet.embedding.inference import Phi
+from tercet.reference.exact import Estimate, ReferenceSet
+from tercet.types import Feedback, Ids
+
+QUERIES = 2_048  # held-out rows that are asked for, at most
+NEWEST = 10_000  # rows of a history with times that are replayed, at most
+REFERENCES = 8_192  # rows that serve the choice of a bandwidth and the measure of luck, at most
+SAMPLED = 512  # queries that luck is measured at
+LITTLE = 0.05  # kernel mass: less says nothing of luck
+BLOCKS = 40  # in a replay, rows of a block are asked for at once, then remembered
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sight:
+    """Where a phi puts the outcomes of a history, and for which of them it is asked."""
+
+    history: Feedback
+    points: Matrix
+    seen: Ids
+    asked: Ids
+    held: int  # rows that phi has not learned from
+    importance: bool
+
+    @classmethod
+    def of(cls, embed: Phi, history: Feedback, held: Ids, *, importance: bool) -> "Sight":
+        """Return what a phi sees that has not learned from the held rows."""
+        return cls(
+            history=history,
+            points=embed(history.contexts, history.arms),
+            seen=np.delete(np.arange(len(history)), held),
+            asked=held[:QUERIES],
+            held=len(held),
+            importance=importance,
+        )
+
+    def late(self) -> "Sight":
+        """Return the same, asked only for the newer half of a history with times."""
+        times = self.times
+        # The rows that are asked for stay out of memory: each would pull its neighbours' estimates to its own
+        # luck, and hide what they err together.
+        newest = self.seen[np.argsort(times[self.seen], kind="stable")][-NEWEST:]
+        middle = times[newest[len(newest) // 2]]
+        asked = self.asked[times[self.asked] >= middle]
+        asked = asked[np.argsort(times[asked], kind="stable")]
+        return replace(self, seen=newest, asked=asked)
+
+    def estimate(self, bandwidth: float, *, most: int) -> Estimate:
+        """Return the estimates from the rows that phi has learned from, at most so many of them.
+
+        Masses are scaled to the whole history, with which decisions begin.
+        """
+        some = self.seen[:: -(-len(self.seen) // most)]
+        memory = self._memory(bandwidth, None)
+        memory.append(self.points[some], self.history.rewards[some])
+        found = memory.estimate(self.points[self.asked])
+        return Estimate(mass=found.mass * (len(self.history) / len(some)), mean=found.mean)
+
+    def replay(self, bandwidth: float, half_life: float | None) -> Estimate:
+        """Return the estimates in the order of time, each from what was known before (of a `late` sight)."""
+        times, memory = self.times, self._memory(bandwidth, half_life)
+        when, remembered = times[self.seen], 0
+        found = []
+        for block in np.array_split(self.asked, min(BLOCKS, max(len(self.asked), 1))):
+            known = int(np.searchsorted(when, times[block[0]])) if len(block) else 0
+            rows = self.seen[remembered:known]
+            memory.append(self.points[rows], self.history.rewards[rows], times[rows])
+            remembered = max(remembered, known)
+            found.append(
+                memory.estimate(self.points[block], float(times[block].mean()) if len(block) else None)
+            )
+        whole = len(self.history) / max(len(self.history) - self.held, 1)
+        return Estimate(
+            mass=whole * np.concatenate([estimate.mass for estimate in found]),
+            mean=np.concatenate([estimate.mean for estimate in found]),
+        )
+
+    def sharpest(self, bandwidth: float, half_life: float | None) -> float:
+        """Return outcomes per kernel mass: the sharpness that makes the posterior as wide as luck alone.
+
+        A weighted mean of outcomes varies like one of (Σv)² / Σv² of them, with v their weights.
+        """
+        some = self.seen[:: -(-len(self.seen) // REFERENCES)]
+        memory = self._memory(bandwidth, half_life)
+        memory.append(
+            self.points[some], self.history.rewards[some], None if half_life is None else self.times[some]
+        )
+        asked = self.asked[-SAMPLED:]
+        weights = iwkr.rbf(self.points[asked], self.points[some], bandwidth)
+        if half_life is not None:
+            weights *= np.exp2((self.times[some] - memory.newest) / half_life)
+        masses = weights.sum(axis=1)
+        if self.importance:
+            weights /= memory.densities
+        effective = weights.sum(axis=1) ** 2 / np.maximum((weights**2).sum(axis=1), 1e-300)
+        known = masses > LITTLE
+        return float(np.median(effective[known] / masses[known])) if known.any() else 1.0
+
+    def _memory(self, bandwidth: float, half_life: float | None) -> ReferenceSet:
+        return ReferenceSet(
+            dim=self.points.shape[1], bandwidth=bandwidth, half_life=half_life, importance=self.importance
+        )
+
+    @property
+    def times(self) -> Vector:
+        """The history's times."""
+        assert self.history.times is not None
+        return self.history.times

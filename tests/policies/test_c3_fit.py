@@ -1,0 +1,349 @@
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tercet import C3, Decay, Feedback, RandomDrop, Training, Window
+from tercet.embedding.inference import Perceptron
+from tercet.embedding.options import LeaveOneOut
+from tercet.embedding.residual import Residual
+from tercet.environments.classification import Classification
+from tercet.environments.drift import Drift
+from tercet.loop import Streams
+from tercet.policies import c3_fit
+from tests.laws.policies import ARMS, contents, history
+from tests.test_package import modules_after
+
+QUICK = LeaveOneOut(epochs=1)
+
+
+@pytest.fixture(autouse=True)
+def _few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tercet.embedding.leave_one_out.LEAST_STEPS", 5)
+
+
+def arms_only(contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    return arms
+
+
+class Times:
+    """The arms, times a factor."""
+
+    def __init__(self, size: float) -> None:
+        self.size = size
+
+    def __call__(self, contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+        return self.size * arms
+
+
+def chance(arms: np.ndarray) -> np.ndarray:
+    return 0.5 + 0.45 * np.sin(2 * arms[:, 0])
+
+
+def waves(n: int, *, seed: int = 0, flip: int | None = None, **changes: Any) -> Feedback:
+    """Arms on a line, good and bad ones in turn; whenever `flip` outcomes have passed they change places."""
+    rng = np.random.default_rng(seed)
+    arms = rng.uniform(-3, 3, size=(n, 1))
+    turned = np.zeros(n, bool) if flip is None else np.arange(n) // flip % 2 == 1
+    means = np.where(turned, 1 - chance(arms), chance(arms))
+    columns: dict[str, Any] = {
+        "contexts": np.zeros((n, 0)),
+        "arms": arms,
+        "rewards": (rng.random(n) < means).astype(float),
+        "times": np.arange(float(n)),
+    }
+    return Feedback(**(columns | changes))
+
+
+def fitted(past: Feedback, *, seed: int = 0, remember: bool = True, **options: Any) -> C3:
+    policy = C3(**({"training": QUICK, "progress": False, "dim": 4} | options))
+    policy.fit(past, np.random.default_rng(seed), remember=remember)
+    return policy
+
+
+def decisions(policy: C3) -> tuple[Any, list[bytes]]:
+    """All that a fit has decided: numbers, and the arrays of each phi."""
+    views = policy.state.views
+    numbers = [(v.weight, v.bandwidth, v.sharpness, v.counts, v.pull) for v in views]
+    arrays = [array.tobytes() for v in views for _, array in sorted(v.embed.to_arrays()[0].items())]  # type: ignore[attr-defined]
+    return (numbers, policy.state.forgetting), arrays
+
+
+@pytest.mark.parametrize("rows", [0, c3_fit.LEAST - 1])
+def test_a_short_history_is_served_without_torch(rows: int) -> None:
+    code = f"""
+import sys
+import numpy as np, tercet
+from tests.laws.policies import ARMS, history
+policy, rng = tercet.C3(), np.random.default_rng(0)
+policy.fit(history(n={rows}), rng)
+assert len(policy.state.views) == 1 and len(policy) == {rows}
+for _ in range(5):
+    choice = policy.choose([0.1, 0.2], ARMS, rng, time=9.0)
+    assert abs(choice.propensities.sum() - 1) < 1e-9
+    policy.update(tercet.Feedback.one(context=[0.1, 0.2], arm=ARMS[choice.arm], reward=1.0, time=9.0), rng)
+"""
+    assert "torch" not in modules_after(code)
+
+
+def test_a_phi_of_ones_own_is_fitted_without_torch() -> None:
+    code = """
+import numpy as np, tercet
+from tests.laws.policies import ARMS, history
+policy, rng = tercet.C3(phi=lambda contexts, arms: np.hstack([contexts, arms])), np.random.default_rng(0)
+policy.fit(history(n=60), rng)
+policy.choose([0.1, 0.2], ARMS, rng)
+"""
+    assert "torch" not in modules_after(code)
+
+
+def test_a_history_is_seen_by_four_networks_and_by_its_features() -> None:
+    policy = fitted(history(n=60))
+    kinds = [type(view.embed) for view in policy.state.views]
+    assert kinds == [Residual] * 4 + [Perceptron]
+    assert sum(view.weight for view in policy.state.views) == pytest.approx(1)
+    assert min(view.weight for view in policy.state.views) > 0
+    for view in policy.state.views:
+        assert view.references is not None
+        assert (len(view.references), view.references.bandwidth) == (60, view.bandwidth)
+
+
+def test_the_features_are_left_out_of_a_long_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(c3_fit, "SMALL", 59)
+    assert [type(view.embed) for view in fitted(history(n=60)).state.views] == [Residual] * 4
+
+
+def test_hidden_layers_make_a_single_view_whose_numbers_are_learned() -> None:
+    (view,) = fitted(history(n=80), hidden=(8,)).state.views
+    assert isinstance(view.embed, Perceptron)
+    assert (view.weight, view.embed.dim) == (1.0, 4)
+    assert view.pull is not None
+
+
+def test_equal_seeds_give_equal_policies(tmp_path: Path) -> None:
+    one, two, other = (fitted(history(n=60), seed=seed) for seed in (0, 0, 1))
+    assert contents(tmp_path / "a", one) == contents(tmp_path / "b", two)
+    assert decisions(one) != decisions(other)
+
+
+def test_a_fit_without_remembering_decides_the_same(tmp_path: Path) -> None:
+    one, two = (fitted(history(n=60), remember=remember) for remember in (True, False))
+    assert decisions(one) == decisions(two)
+    assert all(view.references is None for view in two.state.views)
+
+
+@given(n=st.integers(c3_fit.LEAST, 100_000), count=st.integers(1, c3_fit.FOLDS), seed=st.integers(0, 9))
+def test_folds_share_no_row_and_leave_at_least_half_of_them_in_all(n: int, count: int, seed: int) -> None:
+    folds = c3_fit._folds(n, np.random.default_rng(seed), count=count)
+    together = np.concatenate(folds)
+    assert len(folds) == count
+    assert len(np.unique(together)) == len(together) <= n / 2
+    assert 0 <= together.min() <= together.max() < n
+    assert all(1 <= len(fold) == len(folds[0]) <= c3_fit.MOST_HELD for fold in folds)
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3])
+def test_a_phi_of_any_size_gets_a_bandwidth_that_fits(size: float) -> None:
+    past, new = waves(120), np.linspace(-3, 3, 150)[:, None]
+
+    def error(bandwidth: float | None) -> float:
+        policy = fitted(past, phi=Times(size), bandwidth=bandwidth)
+        return float(np.mean((policy.beliefs([], new).mean - chance(new)) ** 2))
+
+    best = min(error(size * share) for share in np.geomspace(0.03, 10, 8))
+    assert error(None) < best + 0.01
+    assert error(None) < np.var(chance(new)) / 4
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e3])
+@pytest.mark.parametrize("flip", [None, 400])
+def test_the_size_of_a_phi_matters_to_nothing_but_the_bandwidth(size: float, flip: int | None) -> None:
+    past = waves(120 if flip is None else 800, flip=flip)
+    one, two = (fitted(past, phi=Times(each)) for each in (3.0, 3.0 * size))
+    (first,), (second,) = one.state.views, two.state.views
+    assert (one.state.forgetting is None) == (flip is None)
+    assert two.state.forgetting == one.state.forgetting
+    assert second.bandwidth == pytest.approx(size * first.bandwidth, rel=1e-6)
+    assert (second.pull, second.counts) == (first.pull, first.counts)
+    assert second.sharpness == pytest.approx(first.sharpness, rel=1e-2)
+
+
+DECIDED: dict[str, Any] = {"bandwidth": 0.37, "sharpness": 4.2, "prior": (0.6, 0.2)}
+
+
+WAYS: list[tuple[dict[str, Any], Any]] = [
+    ({}, None),
+    ({}, Decay(half_life=7.0)),
+    ({"hidden": (8,)}, Decay(half_life=7.0)),
+    ({"training": Training(epochs=1)}, Decay(half_life=7.0)),
+    ({"phi": arms_only}, None),
+    ({"phi": arms_only}, Decay(half_life=7.0)),
+    ({"phi": arms_only}, Window(count=30)),
+    ({"phi": arms_only}, RandomDrop(every=9)),
+]
+
+
+@pytest.mark.parametrize(("options", "rule"), WAYS)
+def test_what_the_user_has_decided_is_used_as_given(options: dict[str, Any], rule: Any) -> None:
+    policy = fitted(waves(60, flip=15), forgetting=rule, **DECIDED, **options)
+    assert policy.state.forgetting == rule
+    for view in policy.state.views:
+        assert (view.bandwidth, view.sharpness, view.counts, view.pull) == (0.37, 4.2, (0.6, 0.2), None)
+        assert view.references is not None
+        assert view.references.bandwidth == 0.37
+        assert view.references.half_life == (7.0 if isinstance(rule, Decay) else None)
+        assert len(view.references) == (30 if isinstance(rule, Window) else 60)
+
+
+@pytest.mark.parametrize("name", ["bandwidth", "sharpness", "prior"])
+def test_one_decision_leaves_the_others_open(name: str) -> None:
+    free, bound = (
+        fitted(waves(120), phi=arms_only),
+        fitted(waves(120), phi=arms_only, **{name: DECIDED[name]}),
+    )
+    (learned,), (view,) = free.state.views, bound.state.views
+    assert (view.counts if name == "prior" else getattr(view, name)) == DECIDED[name]
+    if name != "bandwidth":
+        assert view.bandwidth == learned.bandwidth
+    if name == "sharpness":
+        assert (view.counts, view.pull) == (learned.counts, learned.pull)
+
+
+def test_a_world_that_flips_is_forgotten_unless_the_user_has_decided() -> None:
+    past = waves(800, flip=400)
+    auto, never = (fitted(past, phi=arms_only, bandwidth=0.4, forgetting=f) for f in ("auto", None))
+    rule = auto.state.forgetting
+    assert isinstance(rule, Decay)
+    assert rule.half_life <= 400
+    assert auto.state.references is not None
+    assert auto.state.references.half_life == rule.half_life
+    assert never.state.forgetting is None
+    assert fitted(waves(120), phi=arms_only).state.forgetting is None
+    assert auto.forgetting == "auto"  # another history may say otherwise
+
+
+def test_a_learned_half_life_is_used_at_the_next_update() -> None:
+    policy = fitted(waves(800, flip=400), phi=arms_only, bandwidth=0.4)
+    rule = policy.state.forgetting
+    assert isinstance(rule, Decay)
+    mass = policy.beliefs([], [[0.0]], time=799.0).mass
+    np.testing.assert_allclose(
+        policy.beliefs([], [[0.0]], time=799.0 + rule.half_life).mass, mass / 2, rtol=1e-6
+    )
+    fresh = fitted(waves(800, flip=400), phi=arms_only, bandwidth=0.4, remember=False)
+    fresh.update(waves(5), np.random.default_rng(0))
+    assert fresh.state.references is not None
+    assert fresh.state.references.half_life == rule.half_life
+
+
+@pytest.mark.parametrize("options", [{}, {"phi": arms_only}])
+def test_a_half_life_of_ones_own_needs_no_times(options: dict[str, Any]) -> None:
+    past = waves(40)
+    timeless = Feedback(contexts=past.contexts, arms=past.arms, rewards=past.rewards)
+    policy = fitted(timeless, forgetting=Decay(half_life=7.0), **options)
+    assert policy.state.forgetting == Decay(half_life=7.0)
+    assert np.isfinite(policy.choose([], [[0.0], [1.0]], np.random.default_rng(0)).propensities).all()
+
+
+def test_the_paper_learns_nothing_but_its_phi() -> None:
+    settings = C3.paper()
+    assert (settings.spread, settings.forgetting, settings.training) == (1.0, None, Training.paper())
+    past = waves(400, flip=100)
+    policy = C3.paper(training=Training.paper(epochs=1), progress=False)
+    policy.fit(past, np.random.default_rng(0))
+    (view,) = policy.state.views
+    assert isinstance(view.embed, Perceptron)
+    assert [layer.shape for layer in view.embed.weights] == [(1, 64), (64, 8)]
+    assert (view.weight, view.bandwidth, view.sharpness, view.counts, view.pull) == (1, 1, 1, (1, 1), None)
+    assert policy.state.forgetting is None
+
+
+def test_algorithm_1_alone_leaves_the_numbers_at_their_usual_values() -> None:
+    past = waves(400, flip=100)
+    policy = fitted(past, training=Training(epochs=1, partitions=1))
+    (view,) = policy.state.views
+    mean = (past.rewards.sum() + 1) / 402
+    assert (view.bandwidth, view.sharpness, view.pull) == (c3_fit.BANDWIDTH, c3_fit.SHARPNESS, None)
+    assert view.counts == pytest.approx((mean, 1 - mean))
+    assert policy.state.forgetting is None
+
+
+@pytest.mark.parametrize("importance", [True, False])
+def test_memories_regress_as_the_policy_says(importance: bool) -> None:
+    for view in fitted(history(n=40), importance=importance).state.views:
+        assert view.references is not None
+        assert view.references.importance == importance
+
+
+def test_features_that_say_nothing_are_no_trouble() -> None:
+    rng = np.random.default_rng(0)
+    for rewards in (np.zeros(40), np.ones(40), (np.arange(40) % 2).astype(float)):
+        past = Feedback(contexts=np.zeros((40, 2)), arms=np.ones((40, 1)), rewards=rewards)
+        for options in ({}, {"phi": arms_only}):
+            policy = fitted(past, **options)
+            choice = policy.choose([0.0, 0.0], [[1.0], [2.0]], rng)
+            assert choice.propensities.sum() == pytest.approx(1)
+
+
+def class_worlds(folder: Path) -> Iterator[Any]:
+    """A world of classes, and the same with other labels and features in its evaluated rows."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(240, 3))
+    labels = (features[:, 0] > 0) + (features[:, 1] > 0.5).astype(int)
+    recipe = Classification(data="toy", folder=folder / "a")
+    for name in ("a", "b"):
+        (folder / name).mkdir()
+        np.savez(folder / name / "toy.npz", X=features, y=labels)
+        world = replace(recipe, folder=folder / name).draw(np.random.default_rng(1))
+        yield world
+        labels, features = labels.copy(), features.copy()
+        labels[world.evaluated] = rng.permutation(labels[world.evaluated])
+        features[world.evaluated] = rng.normal(scale=5, size=(len(world.evaluated), 3))
+
+
+def drifting_worlds(folder: Path) -> Iterator[Any]:
+    """A world that is redrawn now and then, and the same with another future."""
+    world = Drift(kind="abrupt", logged=90, steps=30, interval=30).draw(np.random.default_rng(0))
+    yield world
+    heights = world.heights.copy()
+    heights[3:] = np.random.default_rng(1).normal(scale=3, size=heights[3:].shape)
+    yield replace(world, heights=heights)
+
+
+@pytest.mark.parametrize("worlds", [class_worlds, drifting_worlds])
+@pytest.mark.parametrize("options", [{}, {"hidden": (8,)}])
+def test_a_fit_never_peeks_at_what_is_evaluated(worlds: Any, options: Any, tmp_path: Path) -> None:
+    found, futures = [], []
+    for number, world in enumerate(worlds(tmp_path)):
+        policy = C3(dim=4, training=QUICK, progress=False, **options)
+        streams = Streams.of(np.random.default_rng(2))
+        policy.fit(world.history(streams.history), streams.fit)
+        futures.append(np.array([round_.rewards for round_ in world.rounds(np.random.default_rng(3))]))
+        found.append((decisions(policy), contents(tmp_path / str(number), policy)))
+    assert not np.array_equal(*futures)
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("options", [{}, {"hidden": (8,)}])
+def test_a_fit_does_look_at_the_history(options: dict[str, Any]) -> None:
+    past = history(n=60)
+    columns = {"contexts": past.contexts, "arms": past.arms, "times": past.times}
+    rewards = np.random.default_rng(0).permutation(past.rewards)
+    one, two = fitted(past, **options), fitted(Feedback(**columns, rewards=rewards), **options)
+    assert decisions(one)[0] != decisions(two)[0]
+    assert decisions(one)[1] != decisions(two)[1]
+
+
+def test_choices_after_a_fit_are_better_than_chance() -> None:
+    policy, rng = fitted(history(n=120)), np.random.default_rng(0)
+    right = [
+        policy.choose(context, ARMS, rng, time=12.0).arm == 1 + (context[0] > 0)
+        for context in rng.uniform(-1, 1, size=(60, 2))
+    ]
+    # Chance is a third: five standard errors above it is .64.
+    assert np.mean(right) > 0.64

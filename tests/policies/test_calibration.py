@@ -1,0 +1,341 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.linalg import block_diag
+
+from tercet import Feedback, ReferenceSet, iwkr
+from tercet.embedding.unlearned import log_loss
+from tercet.policies import calibration
+from tercet.policies.calibration import (
+    BANDWIDTHS,
+    BLUNTEST,
+    PULLS,
+    SHARPEST,
+    STACKING,
+    Fixed,
+    Trained,
+    _sharpness,
+    _stacked,
+    convene,
+)
+from tercet.policies.held_out import Sight
+from tercet.policies.views import View, combined
+
+
+def arms_only(contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    return arms
+
+
+def blind(contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    return np.zeros((len(arms), 1))
+
+
+def signs(n: int, *, seed: int = 0, flip: int | None = None, gap: float = 0.8, **changes: Any) -> Feedback:
+    """Arms above and below 0 earn differently, and change places whenever `flip` outcomes have passed."""
+    rng = np.random.default_rng(seed)
+    arms, times = rng.uniform(-2, 2, size=(n, 1)), np.arange(n)
+    turn = 1.0 if flip is None else (-1.0) ** (times // flip)
+    means = 0.5 + gap / 2 * np.sign(arms[:, 0]) * turn
+    columns: dict[str, Any] = {
+        "contexts": np.zeros((n, 0)),
+        "arms": arms,
+        "rewards": (rng.random(n) < means).astype(float),
+        "times": times.astype(float),
+    }
+    return Feedback(**(columns | changes))
+
+
+def timeless(history: Feedback) -> Feedback:
+    return Feedback(contexts=history.contexts, arms=history.arms, rewards=history.rewards)
+
+
+def two_folds(
+    n: int, *, embed: Any = arms_only, kind: int = 0, seed: int = 0, **options: Any
+) -> list[Trained]:
+    order, size = np.random.default_rng(seed).permutation(n), n // 4
+    return [
+        Trained(embed=embed, kind=kind, held=order[i * size : (i + 1) * size], **options) for i in range(2)
+    ]
+
+
+def fixed(**changes: Any) -> Fixed:
+    usual: dict[str, Any] = {
+        "bandwidth": None,
+        "sharpness": None,
+        "prior": None,
+        "importance": True,
+        "half_life": None,
+        "forgetting": False,
+    }
+    return Fixed(**(usual | changes))
+
+
+def numbers(views: list[View]) -> list[tuple[float, ...]]:
+    return [(v.weight, v.bandwidth, v.sharpness, *v.counts, v.pull or 0.0) for v in views]
+
+
+def places(
+    factor: float, *, seed: int, count: int = 400, rows: int = 60
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[np.ndarray]]:
+    """At each place the truth is drawn from a Beta distribution around the estimate, and many rows share it."""
+    rng = np.random.default_rng(seed)
+    means, counts = rng.uniform(0.1, 0.9, size=count), rng.uniform(1, 10, size=count)
+    total = factor * counts + 1
+    truth = means if np.isinf(factor) else rng.beta(total * means, total * (1 - means))
+    rewards = (rng.random((count, rows)) < truth[:, None]).astype(float)
+    return np.repeat(means, rows), np.repeat(counts, rows), rewards.ravel(), [np.ones((rows, rows))] * count
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 3.0, 10.0, 30.0])
+def test_the_width_of_the_truth_around_the_estimates_is_found(factor: float) -> None:
+    found = np.mean([np.log(_sharpness(*places(factor, seed=seed))) for seed in range(8)])
+    assert np.exp(np.abs(found - np.log(factor))) < 1.5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_luck_alone_is_no_reason_to_explore(seed: int) -> None:
+    means, counts, rewards, near = places(np.inf, seed=seed)
+    # With one count the Beta at SHARPEST would make the neighbours' products 7 standard errors above 0.
+    assert _sharpness(means, np.ones_like(counts), rewards, near) == pytest.approx(SHARPEST)
+
+
+def test_neighbours_that_err_against_each_other_are_sharp_and_those_that_err_alike_are_not() -> None:
+    means, counts, near = np.full(40, 0.5), np.ones(40), [np.ones((40, 40))]
+    assert _sharpness(means, counts, np.tile([0.0, 1.0], 20), near) == pytest.approx(SHARPEST)
+    assert _sharpness(means, counts, np.ones(40), near) == pytest.approx(BLUNTEST)
+
+
+def test_rows_without_neighbours_say_nothing_of_the_estimate() -> None:
+    rng = np.random.default_rng(0)
+    means, counts, rewards, near = places(2.0, seed=1, count=50)
+    alone = _sharpness(means, counts, rewards, near)
+    lonely = _sharpness(
+        np.append(means, rng.random(30)),
+        np.append(counts, rng.random(30)),
+        np.append(rewards, np.repeat([0.0, 1.0], 15)),
+        [*near, np.eye(30)],
+    )
+    assert lonely == pytest.approx(alone, rel=1e-9)
+
+
+def test_kernels_in_parts_or_in_one_matrix_give_the_same_sharpness() -> None:
+    means, counts, rewards, near = places(2.0, seed=2, count=20, rows=15)
+    whole = _sharpness(means, counts, rewards, [block_diag(*near)])
+    assert whole == pytest.approx(_sharpness(means, counts, rewards, near), rel=1e-9)
+
+
+def test_counts_in_another_unit_take_the_opposite_factor() -> None:
+    means, counts, rewards, near = places(3.0, seed=3)
+    assert 5 * _sharpness(means, 5 * counts, rewards, near) == pytest.approx(
+        _sharpness(means, counts, rewards, near), rel=1e-6
+    )
+
+
+@given(seed=st.integers(0, 500), kinds=st.integers(1, 5), n=st.integers(0, 60))
+def test_stacking_gives_shares(seed: int, kinds: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    means, rewards = list(rng.random((kinds, n))), rng.integers(2, size=n).astype(float)
+    weights = _stacked(means, rewards)
+    assert weights.sum() == pytest.approx(1)
+    assert weights.min() > 0
+    order = rng.permutation(kinds)
+    np.testing.assert_allclose(_stacked([means[i] for i in order], rewards), weights[order], rtol=1e-9)
+
+
+def test_stacking_prefers_who_foretells_better() -> None:
+    rng = np.random.default_rng(0)
+    truth = rng.choice([0.1, 0.9], size=300)
+    rewards = (rng.random(300) < truth).astype(float)
+    better, worse = 0.2 * rng.random(300) + 0.8 * truth, np.full(300, 0.5)
+    first, second = _stacked([better, worse], rewards)
+    assert first > 0.9
+    np.testing.assert_allclose(_stacked([worse, better], rewards), [second, first], rtol=1e-9)
+    np.testing.assert_allclose(_stacked([worse, worse], rewards), 0.5)
+
+
+def test_no_other_shares_make_the_rewards_likelier() -> None:
+    rng = np.random.default_rng(1)
+    rewards = rng.integers(2, size=80).astype(float)
+    # Each knows one half of the rows.
+    means = [np.where(np.arange(80) % 3 > 0, 0.2 + 0.6 * rewards, 0.5), np.where(rewards > 0, 0.6, 0.4)]
+    likelihoods = np.exp([-log_loss(mean, rewards) for mean in means])
+
+    def plausibility(first: float) -> float:
+        shares = np.array([first, 1 - first])
+        return float(np.log(shares @ likelihoods).sum() + STACKING / 2 * np.log(shares).sum())
+
+    found = float(_stacked(means, rewards)[0])
+    assert plausibility(found) >= max(plausibility(w) for w in np.linspace(0.01, 0.99, 99)) - 1e-6
+
+
+@pytest.mark.parametrize("importance", [True, False])
+def test_no_other_bandwidth_and_pull_foretell_the_held_rows_better(importance: bool) -> None:
+    history = timeless(signs(120))
+    trained = two_folds(120)
+    (view,), half_life = convene(trained, history, fixed(importance=importance))
+    mean = (history.rewards.sum() + 1) / 122
+    losses = {}
+    for bandwidth in BANDWIDTHS:
+        for pull in PULLS:
+            total = 0.0
+            for one in trained:
+                seen = np.setdiff1d(np.arange(120), one.held)
+                kappa = iwkr.rbf(history.arms[one.held], history.arms[seen], bandwidth)
+                w = 1 / iwkr.densities(iwkr.rbf(history.arms[seen], history.arms[seen], bandwidth))
+                rewards = history.rewards[seen]
+                mu = iwkr.iwkr(kappa, w, rewards) if importance else iwkr.nwkr(kappa, rewards)
+                shrunk = (iwkr.mass(kappa) * mu + pull * mean) / (iwkr.mass(kappa) + pull)
+                total += log_loss(shrunk, history.rewards[one.held]).mean()
+            losses[bandwidth, pull] = total
+    assert view.pull is not None
+    assert losses[view.bandwidth, view.pull] <= min(losses.values()) + 1e-5
+    assert half_life is None
+
+
+def test_views_of_a_kind_share_all_but_their_phi() -> None:
+    history = timeless(signs(80))
+
+    def mirrored(contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+        return -arms
+
+    first, second = two_folds(80)
+    twins = [first, Trained(embed=mirrored, kind=0, held=second.held)]
+    views, _ = convene([*twins, *two_folds(80, embed=blind, kind=1)], history, fixed())
+    assert [v.embed for v in views] == [
+        arms_only,
+        mirrored,
+        blind,
+    ]  # a phi that serves both folds is one view
+    assert numbers(views)[0] == numbers(views)[1]
+    assert sum(v.weight for v in views) == pytest.approx(1)
+    assert views[0].weight + views[1].weight > 0.6  # the blind one knows the mean alone
+    for view in views:
+        assert BLUNTEST <= view.sharpness <= SHARPEST
+        mean = (history.rewards.sum() + 1) / 82
+        np.testing.assert_allclose(view.counts, [mean, 1 - mean])
+
+
+def variance(trained: list[Trained], history: Feedback) -> float:
+    """The mean variance of the posteriors of arms from end to end, once the views remember the history."""
+    views, _ = convene(trained, history, fixed())
+    for view in views:
+        points = view.embed(history.contexts, history.arms)
+        view.references = ReferenceSet(dim=1, bandwidth=view.bandwidth)
+        view.references.append(points, history.rewards)
+    beliefs = combined(views, np.empty(0), np.linspace(-3, 3, 50)[:, None], None)
+    return float(np.mean(beliefs.mean * (1 - beliefs.mean) / (beliefs.alpha + beliefs.beta + 1)))
+
+
+def test_a_view_of_the_mean_alone_does_not_make_the_others_sure() -> None:
+    ratios = []
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        arms = rng.uniform(-3, 3, size=(300, 1))
+        rewards = rng.random(300) < 0.5 + 0.4 * np.sin(3 * arms[:, 0])
+        history = timeless(signs(300, arms=arms, rewards=rewards.astype(float)))
+        alone, beside = two_folds(300, seed=seed), two_folds(300, embed=blind, kind=1, seed=seed)
+        ratios.append(variance([*alone, *beside], history) / variance(alone, history))
+    # The same errors of the same rows: what is added knows nothing of where the first view is wrong.
+    assert min(ratios) > 1 / 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_view_is_sharper_than_luck_allows(seed: int) -> None:
+    history, trained = timeless(signs(120, seed=seed, gap=0.0)), two_folds(120, seed=seed)
+    (view,), _ = convene(trained, history, fixed())
+    sights = [Sight.of(arms_only, history, one.held, importance=True) for one in trained]
+    assert view.sharpness <= np.median([s.sharpest(view.bandwidth, None) for s in sights]) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("flip", [None, 30])
+def test_what_the_user_has_decided_stays_as_it_is(flip: int | None) -> None:
+    history, trained = signs(120, flip=flip), two_folds(120)
+    decided = {"bandwidth": 0.123, "sharpness": 4.56, "prior": (0.7, 0.0)}
+    views, half_life = convene(trained, history, fixed(**decided, forgetting=True))
+    for view in views:
+        assert (view.bandwidth, view.sharpness, view.counts, view.pull) == (0.123, 4.56, (0.7, 0.0), None)
+    assert half_life is None
+    views, half_life = convene(trained, history, fixed(half_life=7.0, forgetting=True, bandwidth=0.123))
+    assert (half_life, views[0].bandwidth) == (7.0, 0.123)
+
+
+def test_a_decided_bandwidth_is_kept_where_no_held_row_is_new() -> None:
+    history = signs(40)
+    old = [Trained(embed=arms_only, kind=0, held=np.arange(5))]
+    (view,), half_life = convene(old, history, fixed(bandwidth=0.123, half_life=7.0, forgetting=True))
+    assert (view.bandwidth, half_life) == (0.123, 7.0)
+
+
+def test_a_decided_half_life_needs_no_times() -> None:
+    _, half_life = convene(two_folds(40), timeless(signs(40)), fixed(half_life=7.0, forgetting=True))
+    assert half_life == 7.0
+
+
+def test_a_world_that_stays_is_not_forgotten() -> None:
+    found = [
+        convene(two_folds(240, seed=seed), signs(240, seed=seed), fixed(bandwidth=1.0))[1]
+        for seed in range(20)
+    ]
+    # Two standard errors are passed by chance in 1 of 44 tries, and up to four half-lives are tried.
+    assert sum(half_life is not None for half_life in found) <= 2
+
+
+def best_half_life(history: Feedback) -> float:
+    """The half-life of a running mean, of all there are, that foretells the newer half of `signs` best."""
+    level = np.where(history.arms[:, 0] > 0, history.rewards, 1 - history.rewards)
+    losses = {}
+    for half_life in np.geomspace(2, 1000, 20):
+        total, count, predicted = 0.5, 1.0, []
+        for reward in level:
+            predicted.append(total / count)
+            total, count = total * 2 ** (-1 / half_life) + reward, count * 2 ** (-1 / half_life) + 1
+        losses[half_life] = log_loss(np.array(predicted), level)[len(level) // 2 :].mean()
+    return min(losses, key=lambda half_life: losses[half_life])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_level_that_flips_is_forgotten_about_as_fast_as_serves_best(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibration, "SHORTEST", 1)
+    monkeypatch.setattr(calibration, "HALF_LIVES", (1 / 2, 1 / 8, 1 / 32, 1 / 128, 1 / 512))
+    history = signs(1600, seed=seed, flip=400)
+    _, half_life = convene(two_folds(1600, seed=seed), history, fixed(bandwidth=1.0))
+    assert half_life is not None
+    assert 1 / 4 < half_life / best_half_life(history) < 4
+
+
+def test_no_half_life_is_shorter_than_so_many_outcomes() -> None:
+    _, half_life = convene(two_folds(800), signs(800, flip=400), fixed(bandwidth=1.0))
+    assert half_life is not None
+    assert half_life >= calibration.SHORTEST * (799 / 800)
+
+
+def test_a_half_life_comes_in_the_users_unit_of_time() -> None:
+    history, trained = signs(800, flip=400), two_folds(800)
+    assert history.times is not None
+    hours = signs(800, flip=400, times=history.times / 3600 + 5e5)
+    found = [convene(trained, h, fixed(bandwidth=1.0)) for h in (history, hours)]
+    assert found[0][1] == pytest.approx(found[1][1] * 3600, rel=1e-6)  # type: ignore[operator]
+    np.testing.assert_allclose(numbers(found[0][0]), numbers(found[1][0]), rtol=1e-4)
+
+
+def test_outcomes_of_one_moment_are_not_forgotten() -> None:
+    _, half_life = convene(two_folds(80), signs(80, times=np.full(80, 3.0)), fixed())
+    assert half_life is None
+
+
+@pytest.mark.parametrize("flip", [None, 400])
+def test_the_order_of_rows_does_not_matter(flip: int | None) -> None:
+    n = 80 if flip is None else 800
+    history, trained = signs(n, flip=flip), two_folds(n)
+    order = np.random.default_rng(1).permutation(n)
+    place = np.argsort(order)
+    moved = [Trained(embed=arms_only, kind=0, held=place[one.held]) for one in trained]
+    one, two = convene(trained, history, fixed()), convene(moved, history[order], fixed())
+    assert one[1] == two[1]
+    assert (one[1] is None) == (flip is None)
+    np.testing.assert_allclose(numbers(one[0]), numbers(two[0]), rtol=1e-3)

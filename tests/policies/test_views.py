@@ -1,0 +1,150 @@
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tercet import ReferenceSet, iwkr
+from tercet.policies.views import View, combined
+from tercet.types import Posterior
+
+CONTEXT = np.array([0.3, -0.2])
+NOWHERE = np.full((1, 2), 1e6)  # so far from all references that no kernel reaches it
+
+
+def turned(seed: int) -> Any:
+    """A phi of its own for each seed: context and arm, linearly mixed."""
+    mix = np.random.default_rng(seed).normal(size=(4, 3))
+    return lambda contexts, arms: np.hstack([contexts, arms]) @ mix
+
+
+def view(seed: int = 0, *, n: int = 30, half_life: float | None = None, **changes: Any) -> View:
+    rng = np.random.default_rng(seed)
+    options = {"weight": 1.0, "bandwidth": 1.5, "sharpness": 2.0, "counts": (0.5, 0.25), **changes}
+    memory = ReferenceSet(dim=3, bandwidth=options["bandwidth"], half_life=half_life)
+    inputs = rng.normal(size=(2, n, 2))
+    memory.append(turned(seed)(*inputs), rng.random(n), np.arange(float(n)))
+    return View(embed=turned(seed), references=memory, **options)
+
+
+def several(count: int, *, seed: int = 0) -> list[View]:
+    """Views that differ in everything, with and without a pull."""
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.ones(count))
+    return [
+        view(
+            seed + number,
+            weight=float(weights[number]),
+            bandwidth=float(rng.uniform(0.5, 2)),
+            sharpness=float(rng.uniform(0.3, 30)),
+            counts=tuple(rng.uniform(0.1, 2, size=2).tolist()),
+            pull=None if number % 2 else float(rng.uniform(0.01, 2)),
+        )
+        for number in range(count)
+    ]
+
+
+def assert_equal(one: Posterior, other: Posterior, *, rtol: float) -> None:
+    for name in ("mean", "mass", "alpha", "beta"):
+        np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, err_msg=name)
+
+
+@given(
+    seed=st.integers(0, 1000),
+    sharpness=st.floats(0.1, 100),
+    bandwidth=st.floats(0.3, 5),
+    counts=st.tuples(st.floats(0, 10), st.floats(0.01, 10)),
+)
+def test_one_view_is_the_papers_posterior(
+    seed: int, sharpness: float, bandwidth: float, counts: tuple[float, float]
+) -> None:
+    one = view(seed, sharpness=sharpness, bandwidth=bandwidth, counts=counts)
+    arms = np.random.default_rng(seed).normal(size=(5, 2))
+    beliefs = combined([one], CONTEXT, arms, None)
+    assert one.references is not None
+    points = one.references.points
+    kappa = iwkr.rbf(turned(seed)(np.tile(CONTEXT, (5, 1)), arms), points, bandwidth)
+    w = 1 / iwkr.densities(iwkr.rbf(points, points, bandwidth))
+    eta, mu = iwkr.mass(kappa), iwkr.iwkr(kappa, w, one.references.rewards)
+    np.testing.assert_allclose(beliefs.mass, eta, rtol=1e-4, atol=1e-20)
+    np.testing.assert_allclose(beliefs.alpha, sharpness * eta * mu + counts[0], rtol=1e-3)
+    np.testing.assert_allclose(beliefs.beta, sharpness * eta * (1 - mu) + counts[1], rtol=1e-3)
+    np.testing.assert_allclose(beliefs.mean, beliefs.alpha / (beliefs.alpha + beliefs.beta), rtol=1e-12)
+
+
+@pytest.mark.parametrize("pull", [None, 0.3])
+@given(weights=st.lists(st.floats(0.01, 1), min_size=2, max_size=6))
+def test_equal_views_say_what_one_says(pull: float | None, weights: list[float]) -> None:
+    arms = np.random.default_rng(1).normal(size=(4, 2))
+    alone = combined([view(pull=pull)], CONTEXT, arms, None)
+    many = [view(pull=pull, weight=weight / sum(weights)) for weight in weights]
+    assert_equal(combined(many, CONTEXT, arms, None), alone, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_means_masses_and_counts_are_the_views_weighted_means(count: int) -> None:
+    views, arms = several(count), np.random.default_rng(2).normal(size=(6, 2))
+    together = combined(views, CONTEXT, arms, None)
+    each = [one.beliefs(CONTEXT, arms, None) for one in views]
+    weights = np.array([one.weight for one in views])
+    np.testing.assert_allclose(together.mean, weights @ [b.mean for b in each], rtol=1e-12)
+    np.testing.assert_allclose(together.mass, weights @ [b.mass for b in each], rtol=1e-12)
+    counts = weights @ [b.alpha + b.beta for b in each]
+    np.testing.assert_allclose(together.alpha + together.beta, counts, rtol=1e-12)
+    np.testing.assert_allclose(together.alpha, counts * together.mean, rtol=1e-12)
+
+
+@given(order=st.permutations(range(5)))
+def test_the_order_of_views_does_not_matter(order: list[int]) -> None:
+    views, arms = several(5), np.random.default_rng(3).normal(size=(4, 2))
+    straight = combined(views, CONTEXT, arms, None)
+    assert_equal(combined([views[i] for i in order], CONTEXT, arms, None), straight, rtol=1e-12)
+
+
+@given(pull=st.floats(1e-3, 100), seed=st.integers(0, 100))
+def test_a_pull_moves_the_mean_and_leaves_the_counts(pull: float, seed: int) -> None:
+    arms = np.random.default_rng(seed).normal(size=(5, 2))
+    free, pulled = (view(seed, pull=each).beliefs(CONTEXT, arms, None) for each in (None, pull))
+    np.testing.assert_array_equal(pulled.mass, free.mass)
+    np.testing.assert_allclose(pulled.alpha + pulled.beta, free.alpha + free.beta, rtol=1e-12)
+    estimate = (free.alpha - 0.5) / (2.0 * free.mass)  # of the references alone
+    usual = 0.5 / (0.5 + 0.25)
+    shrunk = (free.mass * estimate + pull * usual) / (free.mass + pull)
+    np.testing.assert_allclose(pulled.mean, shrunk, rtol=1e-9)
+    np.testing.assert_allclose(pulled.alpha, (pulled.alpha + pulled.beta) * shrunk, rtol=1e-9)
+
+
+@given(
+    pull=st.none() | st.floats(1e-3, 100),
+    counts=st.tuples(st.floats(0.01, 10), st.floats(0.01, 10)),
+    remembers=st.booleans(),
+)
+def test_an_arm_without_evidence_has_the_priors_counts(
+    pull: float | None, counts: tuple[float, float], remembers: bool
+) -> None:
+    one = view(counts=counts, pull=pull)
+    if not remembers:
+        one.references = None
+    beliefs = combined([one], CONTEXT, NOWHERE, None)
+    assert beliefs.mass[0] == 0
+    np.testing.assert_allclose([beliefs.alpha[0], beliefs.beta[0]], counts, rtol=1e-12)
+    np.testing.assert_allclose(beliefs.mean[0], counts[0] / sum(counts), rtol=1e-12)
+
+
+def test_rounding_of_the_weights_never_leaves_the_unit_interval() -> None:
+    sizes = [size for size in range(2, 200) if sum([1 / size] * size) > 1]
+    for size in sizes[:3]:
+        sure = view(n=1, counts=(1.0, 0.0), weight=1 / size)
+        sure.references = None  # the prior alone: a mean of exactly 1
+        beliefs = combined([sure] * size, CONTEXT, np.zeros((1, 2)), None)
+        assert (beliefs.mean[0], beliefs.beta[0]) == (1.0, 0.0)
+    assert sizes
+
+
+def test_every_view_is_asked_as_of_the_same_time() -> None:
+    views = [view(seed, half_life=10.0, weight=0.5) for seed in (1, 2)]
+    arms = np.random.default_rng(4).normal(size=(3, 2))
+    now, later = (combined(views, CONTEXT, arms, time) for time in (29.0, 39.0))
+    np.testing.assert_allclose(later.mass, now.mass / 2, rtol=1e-6)
+    np.testing.assert_allclose(combined(views, CONTEXT, arms, None).mass, now.mass, rtol=1e-12)
