@@ -74,19 +74,19 @@ def decisions(policy: C3) -> tuple[Any, list[bytes]]:
     return (numbers, policy.state.forgetting), arrays
 
 
-@pytest.mark.parametrize("rows", [0, c3_fit.LEAST - 1])
-def test_a_short_history_is_served_without_torch(rows: int) -> None:
+def test_a_short_history_is_served_without_torch() -> None:
     code = f"""
-import sys
 import numpy as np, tercet
 from tests.laws.policies import ARMS, history
-policy, rng = tercet.C3(), np.random.default_rng(0)
-policy.fit(history(n={rows}), rng)
-assert len(policy.state.views) == 1 and len(policy) == {rows}
-for _ in range(5):
-    choice = policy.choose([0.1, 0.2], ARMS, rng, time=9.0)
-    assert abs(choice.propensities.sum() - 1) < 1e-9
-    policy.update(tercet.Feedback.one(context=[0.1, 0.2], arm=ARMS[choice.arm], reward=1.0, time=9.0), rng)
+for rows in (0, 1, {c3_fit.LEAST - 1}):
+    policy, rng = tercet.C3(), np.random.default_rng(0)
+    policy.fit(history(n=rows), rng)
+    assert len(policy.state.views) == 1 and len(policy) == rows
+    for _ in range(5):
+        choice = policy.choose([0.1, 0.2], ARMS, rng, time=9.0)
+        assert abs(choice.propensities.sum() - 1) < 1e-9
+        arm = ARMS[choice.arm]
+        policy.update(tercet.Feedback.one(context=[0.1, 0.2], arm=arm, reward=1.0, time=9.0), rng)
 """
     assert "torch" not in modules_after(code)
 
@@ -126,13 +126,13 @@ def test_hidden_layers_make_a_single_view_whose_numbers_are_learned() -> None:
 
 
 def test_equal_seeds_give_equal_policies(tmp_path: Path) -> None:
-    one, two, other = (fitted(history(n=60), seed=seed) for seed in (0, 0, 1))
+    one, two, other = (fitted(history(n=40), seed=seed) for seed in (0, 0, 1))
     assert contents(tmp_path / "a", one) == contents(tmp_path / "b", two)
     assert decisions(one) != decisions(other)
 
 
 def test_a_fit_without_remembering_decides_the_same(tmp_path: Path) -> None:
-    one, two = (fitted(history(n=60), remember=remember) for remember in (True, False))
+    one, two = (fitted(history(n=40), remember=remember) for remember in (True, False))
     assert decisions(one) == decisions(two)
     assert all(view.references is None for view in two.state.views)
 
@@ -282,7 +282,7 @@ def test_memories_regress_as_the_policy_says(importance: bool) -> None:
 
 def test_features_that_say_nothing_are_no_trouble() -> None:
     rng = np.random.default_rng(0)
-    for rewards in (np.zeros(40), np.ones(40), (np.arange(40) % 2).astype(float)):
+    for rewards in (np.zeros(40), (np.arange(40) % 2).astype(float)):
         past = Feedback(contexts=np.zeros((40, 2)), arms=np.ones((40, 1)), rewards=rewards)
         for options in ({}, {"phi": arms_only}):
             policy = fitted(past, **options)
@@ -293,7 +293,7 @@ def test_features_that_say_nothing_are_no_trouble() -> None:
 def class_worlds(folder: Path) -> Iterator[Any]:
     """A world of classes, and the same with other labels and features in its evaluated rows."""
     rng = np.random.default_rng(0)
-    features = rng.normal(size=(240, 3))
+    features = rng.normal(size=(150, 3))
     labels = (features[:, 0] > 0) + (features[:, 1] > 0.5).astype(int)
     recipe = Classification(data="toy", folder=folder / "a")
     for name in ("a", "b"):
@@ -308,7 +308,7 @@ def class_worlds(folder: Path) -> Iterator[Any]:
 
 def drifting_worlds(folder: Path) -> Iterator[Any]:
     """A world that is redrawn now and then, and the same with another future."""
-    world = Drift(kind="abrupt", logged=90, steps=30, interval=30).draw(np.random.default_rng(0))
+    world = Drift(kind="abrupt", logged=60, steps=20, interval=20).draw(np.random.default_rng(0))
     yield world
     heights = world.heights.copy()
     heights[3:] = np.random.default_rng(1).normal(scale=3, size=heights[3:].shape)
@@ -347,3 +347,17 @@ def test_choices_after_a_fit_are_better_than_chance() -> None:
     ]
     # Chance is a third: five standard errors above it is .64.
     assert np.mean(right) > 0.64
+
+
+def test_networks_learn_in_the_bandwidth_that_is_given(rng: np.random.Generator) -> None:
+    arms = rng.normal(size=(120, 2))
+    rewards = (arms[:, 0] > 0).astype(float)
+    history = Feedback(contexts=np.empty((120, 0)), arms=arms, rewards=rewards)
+    spreads = []
+    for bandwidth in (0.1, 10.0):
+        policy = C3(bandwidth=bandwidth, training=LeaveOneOut(epochs=20), progress=False)
+        policy.fit(history, np.random.default_rng(0))
+        points = policy.state.views[0].embed(history.contexts, arms)
+        apart = points[rewards == 1].mean(axis=0) - points[rewards == 0].mean(axis=0)
+        spreads.append(np.linalg.norm(apart))
+    assert spreads[1] > 2 * spreads[0]

@@ -262,6 +262,13 @@ def test_what_the_user_has_decided_stays_as_it_is(flip: int | None) -> None:
     assert (half_life, views[0].bandwidth) == (7.0, 0.123)
 
 
+def test_who_decides_to_keep_everything_is_served_as_if_there_were_no_times() -> None:
+    history, trained = signs(800, flip=400), two_folds(800)
+    kept, timed = convene(trained, history, fixed(forgetting=True)), convene(trained, history, fixed())
+    assert timed[1] is not None  # it would pay to forget
+    assert numbers(kept[0]) == numbers(convene(trained, timeless(history), fixed(forgetting=True))[0])
+
+
 def test_a_decided_bandwidth_is_kept_where_no_held_row_is_new() -> None:
     history = signs(40)
     old = [Trained(embed=arms_only, kind=0, held=np.arange(5))]

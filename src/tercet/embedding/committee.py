@@ -43,6 +43,7 @@ def learn(
     rng: np.random.Generator,
     *,
     dim: int,
+    bandwidth: float = 1.0,
     options: LeaveOneOut,
     progress: bool,
 ) -> list[Residual]:
@@ -68,7 +69,7 @@ def learn(
         )
         networks.append(network)
         pupils.append(Pupil(phi=network, contexts=contexts, arms=arms, held=held))
-    teach(pupils, history, rng, options=options, progress=progress)
+    teach(pupils, history, rng, bandwidth=bandwidth, options=options, progress=progress)
     return [export(network, *encodings[pieces]) for network, (pieces, _) in zip(networks, plans, strict=True)]
 
 
@@ -77,6 +78,7 @@ def teach(
     history: Feedback,
     rng: np.random.Generator,
     *,
+    bandwidth: float = 1.0,
     options: LeaveOneOut,
     progress: bool,
 ) -> None:
@@ -101,7 +103,7 @@ def teach(
                 device=device,
             )
             seen = own.permutation(np.setdiff1d(np.arange(len(history)), pupil.held))
-            course = Course(phi=pupil.phi.to(device), options=options, rng=own)
+            course = Course(phi=pupil.phi.to(device), options=options, rng=own, bandwidth=bandwidth)
             course.run(samples[seen], samples[pupil.held], go_on=lambda: not stop.is_set(), advance=advance)
             pupil.phi.to("cpu")
             return bool(course.best)

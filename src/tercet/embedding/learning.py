@@ -53,7 +53,7 @@ def learn(
     if isinstance(options, LeaveOneOut):
         if held is not None:
             pupil = committee.Pupil(phi=module, contexts=history.contexts, arms=history.arms, held=held)
-            committee.teach([pupil], history, rng, options=options, progress=progress)
+            committee.teach([pupil], history, rng, bandwidth=bandwidth, options=options, progress=progress)
         return network.export(module) if phi is None else as_function(module)
     report = training.train(module, history, rng, bandwidth=bandwidth, options=options, progress=progress)
     if report.interrupted and report.best_epoch is None:
@@ -69,13 +69,16 @@ def learn_committee(
     rng: np.random.Generator,
     *,
     dim: int,
+    bandwidth: float,
     options: LeaveOneOut,
     progress: bool,
 ) -> list[Residual]:
     """Return a trained residual network for each plan: pieces of a column, and the rows to hold out."""
     with _torch_needed():
         from tercet.embedding import committee
-    return committee.learn(history, plans, rng, dim=dim, options=options, progress=progress)
+    return committee.learn(
+        history, plans, rng, dim=dim, bandwidth=bandwidth, options=options, progress=progress
+    )
 
 
 @contextmanager

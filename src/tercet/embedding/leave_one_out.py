@@ -29,6 +29,7 @@ class Course:
     phi: nn.Module
     options: LeaveOneOut
     rng: np.random.Generator
+    bandwidth: float = 1.0
     losses: list[float] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
 
@@ -110,7 +111,7 @@ class Course:
                 f"phi returned infinite or missing values; try a rate below {self.options.rate:g}, "
                 f"or scale the inputs"
             )
-        return points
+        return points / self.bandwidth
 
 
 class _Groups:

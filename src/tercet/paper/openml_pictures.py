@@ -50,6 +50,10 @@ def _over_time(curves: "pd.DataFrame") -> Picture:
         for column, data in enumerate(datasets):
             place = axes[row, column]
             part = curves[(curves["protocol"] == protocol) & (curves["data"] == data)]
+            if part.empty:
+                place.set_axis_off()
+                place.text(0.5, 0.5, "not run yet", transform=place.transAxes, ha="center")
+                continue
             for policy in style.in_order(part["policy"]):
                 line = part[part["policy"] == policy].sort_values("step")
                 half = NORMAL * line["sd"] / np.sqrt(line["seeds"])

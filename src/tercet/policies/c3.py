@@ -54,7 +54,7 @@ class C3:
         Dimension of phi's space.
     hidden
         Hidden layers (Softplus) of a single phi, as in the paper. None: four residual networks, two of which
-        see numbers in pieces, and for small histories the plain features beside them (see `views.learn`).
+        see numbers in pieces, and for small histories the plain features beside them (docs/c3.md).
     phi
         Use this instead: any callable from paired rows (n x context, n x arm) to n x dim, or a torch
         module of two such arguments, which `fit` trains.
@@ -64,7 +64,8 @@ class C3:
         Factor from kernel mass to Beta counts; None: so that the posterior is as wide as the estimates are
         wrong on held-out outcomes.
     prior
-        Beta counts before any evidence; None: of the history's mean reward, as many as predict best.
+        Beta counts before any evidence; None: one outcome of the history's mean reward, which pulls on
+        estimates as strongly as predicts best.
     spread
         Standard deviation of the draws, as a share of the posterior's. 1 is the algorithm as published;
         smaller explores less.

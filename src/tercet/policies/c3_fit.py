@@ -83,7 +83,15 @@ def _committee(
 ) -> list[Trained]:
     """Two networks of each kind, and for a small history the features themselves."""
     plans = list(product(PIECES, folds))
-    phis = learn_committee(history, plans, rng, dim=policy.dim, options=options, progress=policy.progress)
+    phis = learn_committee(
+        history,
+        plans,
+        rng,
+        dim=policy.dim,
+        bandwidth=policy.bandwidth or BANDWIDTH,
+        options=options,
+        progress=policy.progress,
+    )
     kinds = [PIECES.index(pieces) for pieces, _ in plans]
     trained = [
         Trained(embed=phi, kind=kind, held=held)
