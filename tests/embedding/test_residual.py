@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tercet.checks import Matrix
-from tercet.embedding import residual
+from tercet.embedding import inference
 from tercet.embedding.encoding import Encoding
 from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.residual import Block, Layer, Residual
@@ -96,7 +96,7 @@ def test_candidates_are_pairs_with_one_context(context_dim: int, rows: int, bloc
 
 
 def test_many_rows_give_what_each_gives_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(residual, "VALUES", 16 * 7)  # seven rows at a time
+    monkeypatch.setattr(inference, "BLOCK", 16 * 7)  # seven rows at a time
     contexts, arms = np.random.default_rng(1).normal(size=(2, 30, 2))
     embed = phi(contexts, arms)
     alone = np.vstack([embed(contexts[i : i + 1], arms[i : i + 1]) for i in range(30)])

@@ -70,28 +70,18 @@ class Perceptron:
         """Number of coordinates of an embedding."""
         return int(self.weights[-1].shape[1])
 
+    @property
+    def widest(self) -> int:
+        """Number of values that a row has at most on its way."""
+        return max(int(weight.shape[1]) for weight in self.weights)
+
     def __call__(self, contexts: Any, arms: Any) -> Matrix:
         """Embed pairs, row by row."""
-        contexts = checks.matrix("contexts", contexts, columns=self.context_dim)
-        arms = checks.matrix("arms", arms, columns=self.arm_dim)
-        if len(contexts) != len(arms):
-            raise ValueError(
-                f"contexts and arms must have equal lengths; got {len(contexts)} and {len(arms)}"
-            )
-        result = np.empty((len(arms), self.dim))
-        for rows in self._blocks(len(arms)):
-            result[rows] = self._embed(self._context_part(contexts[rows]), arms[rows])
-        return result
+        return pairs(self, contexts, arms)
 
     def candidates(self, context: Any, arms: Any) -> Matrix:
         """Embed one context with each row of `arms`; the context's share is computed once."""
-        context = checks.vector("context", context, length=self.context_dim)
-        arms = checks.matrix("arms", arms, columns=self.arm_dim)
-        share = self._context_part(context[None])
-        result = np.empty((len(arms), self.dim))
-        for rows in self._blocks(len(arms)):
-            result[rows] = self._embed(share, arms[rows])
-        return result
+        return shared(self, context, arms)
 
     def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return named arrays and a JSON-able spec, from which `from_arrays` rebuilds this network."""
@@ -118,16 +108,13 @@ class Perceptron:
             context_dim=int(spec["context_dim"]),
         )
 
-    def _blocks(self, n: int) -> Iterator[slice]:
-        # Hidden values that stay in a core's own cache take a third off the time at some hundred rows.
-        step = max(1, BLOCK // max(weight.shape[1] for weight in self.weights))
-        return (slice(start, start + step) for start in range(0, n, step))
-
-    def _context_part(self, contexts: Matrix) -> Matrix:
+    def context_part(self, contexts: Matrix) -> Array:
+        """Return the contexts' share of the first layer."""
         part = slice(0, self.context_dim)
         return self._scaled(contexts, part) @ self.weights[0][part] + self.biases[0]
 
-    def _embed(self, context_part: Matrix, arms: Matrix) -> Matrix:
+    def with_arms(self, context_part: Array, arms: Matrix) -> Array:
+        """Return the embeddings of arms and a share (or a row of shares each) of the context."""
         part = slice(self.context_dim, None)
         values = self._scaled(arms, part) @ self.weights[0][part]
         values += context_part
@@ -158,6 +145,51 @@ def _layers(
         bias = checks.vector(f"biases[{layer}]", bias, length=width)
         checked.append((np.ascontiguousarray(weight, dtype=np.float32), bias.astype(np.float32)))
     return tuple(weight for weight, _ in checked), tuple(bias for _, bias in checked)
+
+
+@runtime_checkable
+class TwoSided(Protocol):
+    """A network whose first layer adds a share of the context and one of the arm."""
+
+    @property
+    def context_dim(self) -> int: ...
+    @property
+    def arm_dim(self) -> int: ...
+    @property
+    def dim(self) -> int: ...
+    @property
+    def widest(self) -> int: ...
+    def context_part(self, contexts: Matrix) -> Array: ...
+    def with_arms(self, context_part: Array, arms: Matrix) -> Array: ...
+
+
+def pairs(network: TwoSided, contexts: Any, arms: Any) -> Matrix:
+    """Embed pairs, row by row."""
+    contexts = checks.matrix("contexts", contexts, columns=network.context_dim)
+    arms = checks.matrix("arms", arms, columns=network.arm_dim)
+    if len(contexts) != len(arms):
+        raise ValueError(f"contexts and arms must have equal lengths; got {len(contexts)} and {len(arms)}")
+    result = np.empty((len(arms), network.dim))
+    for rows in _blocks(network, len(arms)):
+        result[rows] = network.with_arms(network.context_part(contexts[rows]), arms[rows])
+    return result
+
+
+def shared(network: TwoSided, context: Any, arms: Any) -> Matrix:
+    """Embed one context with each row of `arms`; the context's share is computed once."""
+    context = checks.vector("context", context, length=network.context_dim)
+    arms = checks.matrix("arms", arms, columns=network.arm_dim)
+    share = network.context_part(context[None])
+    result = np.empty((len(arms), network.dim))
+    for rows in _blocks(network, len(arms)):
+        result[rows] = network.with_arms(share, arms[rows])
+    return result
+
+
+def _blocks(network: TwoSided, n: int) -> Iterator[slice]:
+    # Hidden values that stay in a core's own cache take a third off the time at some hundred rows.
+    step = max(1, BLOCK // network.widest)
+    return (slice(start, start + step) for start in range(0, n, step))
 
 
 def candidates(phi: Phi, context: Any, arms: Any) -> Matrix:

@@ -14,7 +14,7 @@ from torch.nn import functional
 from tercet.checks import Array
 from tercet.embedding.objective import EDGE, FAINT, exponents
 from tercet.embedding.options import LeaveOneOut
-from tercet.embedding.samples import Samples
+from tercet.embedding.samples import Samples, embedded
 
 CHECKS = 20  # times in a training that the held-out rows are looked at
 CHECKED = 2_048  # of them, and of the references that predict them, at most
@@ -100,18 +100,7 @@ class Course:
             self.best = {name: value.clone() for name, value in self.phi.state_dict().items()}
 
     def _embed(self, rows: Samples) -> Tensor:
-        points: Tensor = self.phi(rows.contexts, rows.arms)
-        if points.ndim != 2 or len(points) != len(rows):
-            raise ValueError(
-                f"phi must return one row per pair, a matrix; got a tensor of shape {tuple(points.shape)} "
-                f"for {len(rows)} pairs"
-            )
-        if not points.isfinite().all():
-            raise ValueError(
-                f"phi returned infinite or missing values; try a rate below {self.options.rate:g}, "
-                f"or scale the inputs"
-            )
-        return points / self.bandwidth
+        return embedded(self.phi, rows.contexts, rows.arms, rate=self.options.rate) / self.bandwidth
 
 
 class _Groups:

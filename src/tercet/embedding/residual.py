@@ -1,6 +1,6 @@
 """Our phi without torch: normalised residual blocks on encoded inputs, in NumPy."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, final
 
@@ -9,9 +9,9 @@ import numpy as np
 from tercet import checks
 from tercet.checks import Array, Matrix
 from tercet.embedding.encoding import Encoding
+from tercet.embedding.inference import pairs, shared
 
 EPSILON = 1e-5  # of the normalisation, as in torch
-VALUES = 32_768  # hidden values at a time: they stay in a core's own cache
 
 
 class Layer(NamedTuple):
@@ -69,28 +69,18 @@ class Residual:
         """Number of coordinates of an embedding."""
         return int(self.last.weights.shape[1])
 
+    @property
+    def widest(self) -> int:
+        """Number of values that a row has at most on its way."""
+        return int(self.first.weights.shape[1])
+
     def __call__(self, contexts: Any, arms: Any) -> Matrix:
         """Embed pairs, row by row."""
-        contexts = checks.matrix("contexts", contexts, columns=self.context_dim)
-        arms = checks.matrix("arms", arms, columns=self.arm_dim)
-        if len(contexts) != len(arms):
-            raise ValueError(
-                f"contexts and arms must have equal lengths; got {len(contexts)} and {len(arms)}"
-            )
-        result = np.empty((len(arms), self.dim))
-        for rows in self._parts(len(arms)):
-            result[rows] = self._embed(self._context_part(contexts[rows]), arms[rows])
-        return result
+        return pairs(self, contexts, arms)
 
     def candidates(self, context: Any, arms: Any) -> Matrix:
         """Embed one context with each row of `arms`; the context's share is computed once."""
-        context = checks.vector("context", context, length=self.context_dim)
-        arms = checks.matrix("arms", arms, columns=self.arm_dim)
-        share = self._context_part(context[None])
-        result = np.empty((len(arms), self.dim))
-        for rows in self._parts(len(arms)):
-            result[rows] = self._embed(share, arms[rows])
-        return result
+        return shared(self, context, arms)
 
     def to_arrays(self) -> tuple[dict[str, Array], dict[str, Any]]:
         """Return named arrays and a JSON-able spec, from which `from_arrays` rebuilds this network."""
@@ -132,14 +122,12 @@ class Residual:
         }
         return {"first": self.first} | inside | {"last": self.last}
 
-    def _parts(self, n: int) -> Iterator[slice]:
-        step = max(1, VALUES // self.first.weights.shape[1])
-        return (slice(start, start + step) for start in range(0, n, step))
-
-    def _context_part(self, contexts: Matrix) -> Array:
+    def context_part(self, contexts: Matrix) -> Array:
+        """Return the contexts' share of the first layer."""
         return self.context(contexts) @ self.first.weights[: self.context.outputs] + self.first.bias
 
-    def _embed(self, context_part: Array, arms: Matrix) -> Array:
+    def with_arms(self, context_part: Array, arms: Matrix) -> Array:
+        """Return the embeddings of arms and a share (or a row of shares each) of the context."""
         values = self.arm(arms) @ self.first.weights[self.context.outputs :]
         values += context_part
         for inner, outer in self.blocks:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tercet.checks import Array
 
@@ -35,3 +35,18 @@ class Samples:
 
     def __getitem__(self, rows: Any) -> Self:
         return type(self)(**{name: column[rows] for name, column in vars(self).items()})
+
+
+def embedded(phi: nn.Module, contexts: Tensor, arms: Tensor, *, rate: float) -> Tensor:
+    """Return phi of pairs: one finite row for each, or an error that says what to do."""
+    points: Tensor = phi(contexts, arms)
+    if points.ndim != 2 or len(points) != len(arms):
+        raise ValueError(
+            f"phi must return one row per pair, a matrix; got a tensor of shape {tuple(points.shape)} "
+            f"for {len(arms)} pairs"
+        )
+    if not points.isfinite().all():
+        raise ValueError(
+            f"phi returned infinite or missing values; try a rate below {rate:g}, or scale the inputs"
+        )
+    return points

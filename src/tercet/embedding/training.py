@@ -19,7 +19,7 @@ from tercet.embedding import intervals
 from tercet.embedding.network import input_type
 from tercet.embedding.objective import estimate, loss
 from tercet.embedding.options import Training
-from tercet.embedding.samples import Samples
+from tercet.embedding.samples import Samples, embedded
 from tercet.types import Feedback
 
 # Validation holds at most this many rows against at most as many references: its loss is then good to
@@ -105,7 +105,7 @@ class _Course:
     best_epoch: int | None = None
     interrupted: bool = False
 
-    def run(self, learned: "Samples", held: "Samples", advance: Callable[[float], None]) -> None:
+    def run(self, learned: Samples, held: Samples, advance: Callable[[float], None]) -> None:
         """Run epochs until the last, or until patience ends."""
         optimiser = torch.optim.Adam(self.phi.parameters(), lr=self.options.rate)
         for epoch in range(self.options.epochs if len(learned) > 1 else 0):
@@ -128,7 +128,7 @@ class _Course:
             self.phi.load_state_dict(self.best)
         self.phi.eval()
 
-    def _epoch(self, learned: "Samples", optimiser: torch.optim.Optimizer) -> float:
+    def _epoch(self, learned: Samples, optimiser: torch.optim.Optimizer) -> float:
         self.phi.train()
         references, queries = self._split(len(learned))
         total, count = 0.0, 0
@@ -150,14 +150,14 @@ class _Course:
         return drawn[:references], drawn[references:]
 
     @torch.no_grad()
-    def _validate(self, held: "Samples", references: "Samples") -> float:
+    def _validate(self, held: Samples, references: Samples) -> float:
         self.phi.eval()
         mean, rewards = self._answers(held, references)
         if not len(mean):
             return math.log(2)
         return loss(mean, rewards, calibration=self.options.calibration, bins=self.options.bins).item()
 
-    def _answers(self, queries: "Samples", references: "Samples") -> tuple[Tensor, Tensor]:
+    def _answers(self, queries: Samples, references: Samples) -> tuple[Tensor, Tensor]:
         """Estimates and rewards of those queries that have a reference in their own interval."""
         queries = queries[torch.isin(queries.interval, references.interval)]
         references = references[torch.isin(references.interval, queries.interval)]
@@ -180,21 +180,13 @@ class _Course:
             mean = (mass * mean + self.options.prior * self.mean_reward) / (mass + self.options.prior)
         return mean[real], queries.rewards[here][real].to(mean.dtype)
 
-    def _embed(self, queries: "Samples", references: "Samples") -> Tensor:
-        points: Tensor = self.phi(
-            torch.cat([queries.contexts, references.contexts]), torch.cat([queries.arms, references.arms])
+    def _embed(self, queries: Samples, references: Samples) -> Tensor:
+        return embedded(
+            self.phi,
+            torch.cat([queries.contexts, references.contexts]),
+            torch.cat([queries.arms, references.arms]),
+            rate=self.options.rate,
         )
-        if points.ndim != 2 or len(points) != len(queries) + len(references):
-            raise ValueError(
-                f"phi must return one row per pair, a matrix; got a tensor of shape {tuple(points.shape)} "
-                f"for {len(queries) + len(references)} pairs"
-            )
-        if not points.isfinite().all():
-            raise ValueError(
-                f"phi returned infinite or missing values in epoch {len(self.losses)}; "
-                f"try a rate below {self.options.rate:g}, or scale the inputs"
-            )
-        return points
 
 
 def _grid(labels: Tensor) -> tuple[Tensor, Tensor]:
