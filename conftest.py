@@ -1,5 +1,6 @@
 """Every annotation of the package is checked at run time in tests; soak tests wait for `make soak`."""
 
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,10 @@ from hypothesis import HealthCheck, settings
 from jaxtyping import install_import_hook
 
 SOURCE = Path(__file__).parent / "src"
+
+# A shell starts jobs in the background with Ctrl-C ignored, and the tests of Ctrl-C would wait for it in vain.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 MODULES = [path.relative_to(SOURCE).with_suffix("").parts for path in SOURCE.rglob("*.py")]
 # Numba types its kernels by itself, Feedback converts whatever it is given, packages hold only names.
 UNCHECKED = ("__init__", "kernels", "posterior_kernels", "types")
