@@ -36,3 +36,8 @@ def test_without_spread_the_best_takes_all_and_equals_share() -> None:
 def test_shares_count_the_winners_of_rows_and_split_ties() -> None:
     scores = np.array([[1.0, 0.0], [2.0, 3.0], [5.0, 5.0], [0.0, 9.0]])
     np.testing.assert_allclose(gaussian.shares(scores), [1.5 / 4, 2.5 / 4])
+
+
+def test_scores_within_a_tie_share_the_row_and_infinities_take_it() -> None:
+    scores = np.array([[1.0, 0.9, 0.0], [0.0, 0.8, 1.0], [np.inf, 9.0, np.inf], [-np.inf, -np.inf, -np.inf]])
+    np.testing.assert_allclose(gaussian.shares(scores, tie=0.1), np.array([4 / 3, 5 / 6, 11 / 6]) / 4)

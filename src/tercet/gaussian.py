@@ -40,9 +40,9 @@ def propensities(mean: Vector, spread: Vector) -> Vector:
     return chances / chances.sum()
 
 
-def shares(scores: Matrix) -> Vector:
-    """Return how often each arm (column) has the highest score of a row; ties share evenly."""
-    best = scores == scores.max(1, keepdims=True)
+def shares(scores: Matrix, *, tie: float = 0.0) -> Vector:
+    """Return how often each arm (column) has the highest score of a row, or one within `tie`; ties share."""
+    best = scores >= scores.max(1, keepdims=True) - tie
     return (best / best.sum(1, keepdims=True)).mean(0)
 
 

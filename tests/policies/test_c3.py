@@ -7,7 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tercet import C3, CheckpointError, Decay, Feedback, RandomDrop, ReferenceSet, Training, Window, iwkr
+from tercet import (
+    C3,
+    CheckpointError,
+    Decay,
+    Feedback,
+    RandomDrop,
+    ReferenceSet,
+    Training,
+    Window,
+    coupled,
+    iwkr,
+)
 from tercet import checkpoint as checkpoints
 from tercet import posterior as posteriors
 from tercet.embedding.options import LeaveOneOut
@@ -153,10 +164,18 @@ def test_a_trained_policy_comes_back_bit_for_bit(trained: C3, tmp_path: Path) ->
     "rule", [None, RandomDrop(fraction=0.3, every=7), Window(count=9), Decay(half_life=0.1)]
 )
 def test_settings_survive_saving(rule: Any, tmp_path: Path) -> None:
-    policy = C3(phi=arms_only, forgetting=rule, floor=0.25, prior=(0.1, 0.7), training=Training(epochs=7))
+    policy = C3(
+        phi=arms_only,
+        forgetting=rule,
+        floor=0.25,
+        prior=(0.1, 0.7),
+        training=Training(epochs=7),
+        draws="coupled",
+    )
     policy.save(tmp_path / "c3")
     again = C3.load(tmp_path / "c3", phi=arms_only)
     assert (again.forgetting, again.floor, again.prior, again.training.epochs) == (rule, 0.25, (0.1, 0.7), 7)
+    assert again.draws == "coupled"
 
 
 def test_a_phi_of_ones_own_must_be_given_again(tmp_path: Path) -> None:
@@ -390,10 +409,13 @@ def test_a_smaller_spread_explores_less(rng: np.random.Generator) -> None:
     assert chances[0] < chances[-1] / 10
 
 
-def test_several_views_come_back_bit_for_bit_and_go_on_so(committee: C3, tmp_path: Path) -> None:
+@pytest.mark.parametrize("draws", ["independent", "coupled"])
+def test_several_views_come_back_bit_for_bit_and_go_on_so(draws: str, committee: C3, tmp_path: Path) -> None:
     one = copy.deepcopy(committee)
+    object.__setattr__(one, "draws", draws)  # as if it had been fitted so: draws have no part in fitting
     one.save(tmp_path / "c3")
     two = C3.load(tmp_path / "c3")
+    assert two.draws == draws
     rng = np.random.default_rng(5)
     for step in range(20):
         context, time = rng.uniform(-1, 1, size=2), 6.0 + step
@@ -567,7 +589,115 @@ def test_the_beliefs_of_a_policy_are_those_of_its_views(committee: C3, rng: np.r
     context = np.array([0.3, -0.2])
     beliefs = committee.choose(context, ARMS, rng, time=6.0).posterior
     assert beliefs is not None
-    parts = [(view.weight, view.beliefs(context, ARMS, 6.0)) for view in committee.state.views]
+    parts = [(view.weight, view.beliefs(view.queries(context, ARMS), 6.0)) for view in committee.state.views]
     np.testing.assert_allclose(beliefs.mean, sum(weight * part.mean for weight, part in parts))
     counts = sum(weight * (part.alpha + part.beta) for weight, part in parts)
     np.testing.assert_allclose(beliefs.alpha + beliefs.beta, counts)
+
+
+# --- coupled draws ---------------------------------------------------------------------------------------
+
+
+def a_good_arm_and_a_worse_one(draws: str, **options: Any) -> C3:
+    """1,000 outcomes at (0, 0) with mean .10, 100 at (50, 50) with mean .05, and the paper's posterior."""
+    policy = C3.paper(phi=arms_only, draws=draws, **options)
+    arms = np.repeat([[0.0, 0.0], [50.0, 50.0]], [1000, 100], axis=0)
+    rewards = np.repeat([1.0, 0.0, 1.0, 0.0], [100, 900, 5, 95])
+    policy.update(rows(1100, arms=arms, rewards=rewards), np.random.default_rng(0))
+    return policy
+
+
+def chance_of_the_best(policy: C3, copies: int, *, rounds: int = 1) -> float:
+    """The odds of the good arm among so many copies of the worse one, the mean of some rounds."""
+    arms, rng = np.repeat([[0.0, 0.0], [50.0, 50.0]], [1, copies], axis=0), np.random.default_rng(0)
+    return float(np.mean([policy.choose([], arms, rng).propensities[0] for _ in range(rounds)]))
+
+
+COPIES = (1, 10, 50, 500)
+
+
+def test_copies_of_a_worse_arm_outbid_the_best_by_independent_draws_alone() -> None:
+    independent = a_good_arm_and_a_worse_one("independent")
+    stolen = [chance_of_the_best(independent, copies) for copies in COPIES]
+    np.testing.assert_allclose(stolen, [0.94, 0.57, 0.12, 0.0], atol=0.005)
+    coupled = a_good_arm_and_a_worse_one("coupled")
+    kept = [chance_of_the_best(coupled, copies, rounds=4) for copies in COPIES]
+    # Five standard errors of 4 x 1,024 draws are .02, and a normal has other tails than a Beta's log-odds.
+    np.testing.assert_allclose(kept, stolen[0], atol=0.03)
+
+
+def test_copies_share_the_odds_of_one_evenly() -> None:
+    policy = a_good_arm_and_a_worse_one("coupled")
+    arms = np.array([[0.0, 0.0], [50.0, 50.0], [50.0, 50.0], [0.0, 0.0], [50.0, 50.0]])
+    chances = policy.choose([], arms, np.random.default_rng(0)).propensities
+    assert chances[0] == pytest.approx(chances[3], abs=1e-12)
+    np.testing.assert_allclose(chances[[2, 4]], chances[1], atol=1e-12)
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.3])
+def test_the_arm_is_drawn_from_the_propensities_that_are_told(floor: float, rng: np.random.Generator) -> None:
+    policy, n = C3(phi=arms_only, draws="coupled", floor=floor), 1500
+    policy.update(rows(8), rng)
+    arms = rng.normal(size=(4, 2))
+    choices = [policy.choose([], arms, rng) for _ in range(n)]
+    told = np.array([choice.propensities for choice in choices])
+    played = np.eye(4)[[choice.arm for choice in choices]]
+    assert (told[played == 1] > 0).all()
+    # Played minus told is a martingale difference with variance p (1 - p).
+    z = (played - told).sum(0) / np.sqrt((told * (1 - told)).sum(0))
+    assert (np.abs(z) < 5).all()
+    # ... and not only on the whole: where more is told, more is played.
+    excess = (told - told.mean(0)) * (played - told)
+    spread = np.sqrt(((told - told.mean(0)) ** 2 * told * (1 - told)).sum(0))
+    assert (np.abs(excess.sum(0) / spread) < 5).all()
+
+
+def test_coupled_draws_are_those_of_the_posterior_narrowed_by_the_spread(
+    committee: C3, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy, context = copy.deepcopy(committee), np.array([0.3, -0.2])
+    object.__setattr__(policy, "draws", "coupled")
+    asked: list[tuple[np.ndarray, ...]] = []
+    odds = coupled.propensities
+
+    def noted(*arguments: Any) -> np.ndarray:
+        asked.append(arguments)
+        return odds(*arguments)
+
+    monkeypatch.setattr(coupled, "propensities", noted)
+    choice = policy.choose(context, ARMS, np.random.default_rng(0), time=6.0)
+    ((alpha, beta, common, _),) = asked
+    assert choice.posterior is not None
+    np.testing.assert_allclose(alpha, choice.posterior.alpha / policy.spread**2)
+    np.testing.assert_allclose(beta, choice.posterior.beta / policy.spread**2)
+    expected = np.zeros((3, 3))
+    for view in policy.state.views:
+        points = view.queries(context, ARMS)
+        expected += view.weight * iwkr.rbf(points, points, np.sqrt(2) * view.bandwidth)
+    np.testing.assert_allclose(common, expected, rtol=1e-9)
+
+
+def test_greedy_does_not_draw() -> None:
+    one, two = (
+        a_good_arm_and_a_worse_one(draws, explore="greedy").choose(
+            [], [[0.0, 0.0], [0.0, 0.0], [50.0, 50.0]], np.random.default_rng(7)
+        )
+        for draws in ("independent", "coupled")
+    )
+    assert one.arm == two.arm
+    np.testing.assert_array_equal(one.propensities, [0.5, 0.5, 0.0])
+    np.testing.assert_array_equal(two.propensities, one.propensities)
+
+
+def test_every_pair_is_embedded_once(rng: np.random.Generator) -> None:
+    calls: list[int] = []
+
+    def counted(contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+        calls.append(len(arms))
+        return arms
+
+    policy = C3(phi=counted, draws="coupled")
+    policy.update(rows(5), rng)
+    calls.clear()
+    policy.choose([], rng.normal(size=(4, 2)), rng)
+    assert calls == [4]

@@ -225,7 +225,8 @@ def variance(trained: list[Trained], history: Feedback) -> float:
         points = view.embed(history.contexts, history.arms)
         view.references = ReferenceSet(dim=1, bandwidth=view.bandwidth)
         view.references.append(points, history.rewards)
-    beliefs = combined(views, np.empty(0), np.linspace(-3, 3, 50)[:, None], None)
+    arms = np.linspace(-3, 3, 50)[:, None]
+    beliefs = combined(views, [view.queries(np.empty(0), arms) for view in views], None)
     return float(np.mean(beliefs.mean * (1 - beliefs.mean) / (beliefs.alpha + beliefs.beta + 1)))
 
 

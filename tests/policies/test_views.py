@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tercet import ReferenceSet, iwkr
-from tercet.policies.views import View, combined
+from tercet.policies.views import View, combined, overlap
 from tercet.types import Posterior
 
 CONTEXT = np.array([0.3, -0.2])
@@ -45,6 +45,10 @@ def several(count: int, *, seed: int = 0) -> list[View]:
     ]
 
 
+def judged(views: list[View], arms: np.ndarray, time: float | None) -> Posterior:
+    return combined(views, [one.queries(CONTEXT, arms) for one in views], time)
+
+
 def assert_equal(one: Posterior, other: Posterior, *, rtol: float) -> None:
     for name in ("mean", "mass", "alpha", "beta"):
         np.testing.assert_allclose(getattr(one, name), getattr(other, name), rtol=rtol, err_msg=name)
@@ -61,7 +65,7 @@ def test_one_view_is_the_papers_posterior(
 ) -> None:
     one = view(seed, sharpness=sharpness, bandwidth=bandwidth, counts=counts)
     arms = np.random.default_rng(seed).normal(size=(5, 2))
-    beliefs = combined([one], CONTEXT, arms, None)
+    beliefs = judged([one], arms, None)
     assert one.references is not None
     points = one.references.points
     kappa = iwkr.rbf(turned(seed)(np.tile(CONTEXT, (5, 1)), arms), points, bandwidth)
@@ -77,16 +81,16 @@ def test_one_view_is_the_papers_posterior(
 @given(weights=st.lists(st.floats(0.01, 1), min_size=2, max_size=6))
 def test_equal_views_say_what_one_says(pull: float | None, weights: list[float]) -> None:
     arms = np.random.default_rng(1).normal(size=(4, 2))
-    alone = combined([view(pull=pull)], CONTEXT, arms, None)
+    alone = judged([view(pull=pull)], arms, None)
     many = [view(pull=pull, weight=weight / sum(weights)) for weight in weights]
-    assert_equal(combined(many, CONTEXT, arms, None), alone, rtol=1e-12)
+    assert_equal(judged(many, arms, None), alone, rtol=1e-12)
 
 
 @pytest.mark.parametrize("count", [2, 3, 5])
 def test_means_masses_and_counts_are_the_views_weighted_means(count: int) -> None:
     views, arms = several(count), np.random.default_rng(2).normal(size=(6, 2))
-    together = combined(views, CONTEXT, arms, None)
-    each = [one.beliefs(CONTEXT, arms, None) for one in views]
+    together = judged(views, arms, None)
+    each = [judged([one], arms, None) for one in views]
     weights = np.array([one.weight for one in views])
     np.testing.assert_allclose(together.mean, weights @ [b.mean for b in each], rtol=1e-12)
     np.testing.assert_allclose(together.mass, weights @ [b.mass for b in each], rtol=1e-12)
@@ -98,14 +102,14 @@ def test_means_masses_and_counts_are_the_views_weighted_means(count: int) -> Non
 @given(order=st.permutations(range(5)))
 def test_the_order_of_views_does_not_matter(order: list[int]) -> None:
     views, arms = several(5), np.random.default_rng(3).normal(size=(4, 2))
-    straight = combined(views, CONTEXT, arms, None)
-    assert_equal(combined([views[i] for i in order], CONTEXT, arms, None), straight, rtol=1e-12)
+    straight = judged(views, arms, None)
+    assert_equal(judged([views[i] for i in order], arms, None), straight, rtol=1e-12)
 
 
 @given(pull=st.floats(1e-3, 100), seed=st.integers(0, 100))
 def test_a_pull_moves_the_mean_and_leaves_the_counts(pull: float, seed: int) -> None:
     arms = np.random.default_rng(seed).normal(size=(5, 2))
-    free, pulled = (view(seed, pull=each).beliefs(CONTEXT, arms, None) for each in (None, pull))
+    free, pulled = (judged([view(seed, pull=each)], arms, None) for each in (None, pull))
     np.testing.assert_array_equal(pulled.mass, free.mass)
     np.testing.assert_allclose(pulled.alpha + pulled.beta, free.alpha + free.beta, rtol=1e-12)
     estimate = (free.alpha - 0.5) / (2.0 * free.mass)  # of the references alone
@@ -126,7 +130,7 @@ def test_an_arm_without_evidence_has_the_priors_counts(
     one = view(counts=counts, pull=pull)
     if not remembers:
         one.references = None
-    beliefs = combined([one], CONTEXT, NOWHERE, None)
+    beliefs = judged([one], NOWHERE, None)
     assert beliefs.mass[0] == 0
     np.testing.assert_allclose([beliefs.alpha[0], beliefs.beta[0]], counts, rtol=1e-12)
     np.testing.assert_allclose(beliefs.mean[0], counts[0] / sum(counts), rtol=1e-12)
@@ -137,7 +141,7 @@ def test_rounding_of_the_weights_never_leaves_the_unit_interval() -> None:
     for size in sizes[:3]:
         sure = view(n=1, counts=(1.0, 0.0), weight=1 / size)
         sure.references = None  # the prior alone: a mean of exactly 1
-        beliefs = combined([sure] * size, CONTEXT, np.zeros((1, 2)), None)
+        beliefs = judged([sure] * size, np.zeros((1, 2)), None)
         assert (beliefs.mean[0], beliefs.beta[0]) == (1.0, 0.0)
     assert sizes
 
@@ -145,6 +149,22 @@ def test_rounding_of_the_weights_never_leaves_the_unit_interval() -> None:
 def test_every_view_is_asked_as_of_the_same_time() -> None:
     views = [view(seed, half_life=10.0, weight=0.5) for seed in (1, 2)]
     arms = np.random.default_rng(4).normal(size=(3, 2))
-    now, later = (combined(views, CONTEXT, arms, time) for time in (29.0, 39.0))
+    now, later = (judged(views, arms, time) for time in (29.0, 39.0))
     np.testing.assert_allclose(later.mass, now.mass / 2, rtol=1e-6)
-    np.testing.assert_allclose(combined(views, CONTEXT, arms, None).mass, now.mass, rtol=1e-12)
+    np.testing.assert_allclose(judged(views, arms, None).mass, now.mass, rtol=1e-12)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_arms_overlap_as_the_views_say_together(count: int) -> None:
+    views, arms = several(count), np.random.default_rng(5).normal(size=(7, 2))
+    arms[3] = arms[0]
+    queries = [one.queries(CONTEXT, arms) for one in views]
+    expected = sum(
+        one.weight * iwkr.rbf(points, points, np.sqrt(2) * one.bandwidth)
+        for one, points in zip(views, queries, strict=True)
+    )
+    common = overlap(views, queries)
+    np.testing.assert_allclose(common, expected, rtol=1e-9)
+    np.testing.assert_allclose(common.diagonal(), 1.0, rtol=1e-12)
+    np.testing.assert_allclose(common[3], common[0], rtol=1e-12)
+    assert np.linalg.eigvalsh(common).min() > -1e-12

@@ -11,14 +11,13 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 
-from tercet import checks, interrupts, posterior
+from tercet import checks, coupled, interrupts, posterior
 from tercet.checks import Matrix, Vector
-from tercet.embedding.inference import candidates
 from tercet.embedding.learning import as_function
 from tercet.embedding.options import LeaveOneOut, Training
 from tercet.policies import c3_fit
-from tercet.policies.base import highest, offered
-from tercet.policies.views import View, combined
+from tercet.policies.base import drawn, highest, offered
+from tercet.policies.views import View, combined, overlap
 from tercet.reference.evidence import Evidence, explain
 from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import Decay, Forgetting, RandomDrop, Window
@@ -74,6 +73,11 @@ class C3:
         history is foretold better with it, and by what half-life.
     explore
         "thompson" (the algorithm) or "greedy" (play the best mean, an ablation).
+    draws
+        "independent" (the algorithm) or "coupled": arms share their luck as far as they share their evidence,
+        so that many near-copies of an arm can not outbid a better one. The arm is then drawn from the shares
+        of 1,024 joint draws, and these are the propensities: an estimate of the model's odds, but the very
+        odds with which the arm was picked. One that wins no draw is not played in that round.
     importance
         IWKR (Eq. 5), or NWKR (Eq. 3, an ablation) if false.
     floor
@@ -105,6 +109,7 @@ class C3:
     spread: float = 0.5
     forgetting: Forgetting | Literal["auto"] | None = "auto"
     explore: Literal["thompson", "greedy"] = "thompson"
+    draws: Literal["independent", "coupled"] = "independent"
     importance: bool = True
     floor: float = 0.0
     scale: bool = True
@@ -126,6 +131,8 @@ class C3:
         checks.unit("floor", [self.floor])
         if self.explore not in ("thompson", "greedy"):
             raise ValueError(f'explore must be "thompson" or "greedy"; got {self.explore!r}')
+        if self.draws not in ("independent", "coupled"):
+            raise ValueError(f'draws must be "independent" or "coupled"; got {self.draws!r}')
         if self.forgetting != "auto" and not isinstance(self.forgetting, RandomDrop | Window | Decay | None):
             raise ValueError(
                 f'forgetting must be "auto" or a rule such as Decay(half_life=...); got {self.forgetting!r}'
@@ -190,15 +197,10 @@ class C3:
 
         `time` is now, in the unit of the outcomes' times; None is the time of the newest outcome.
         """
-        beliefs = self.beliefs(context, arms, time=time)
-        if self.explore == "greedy":
-            choice = highest(beliefs.mean, rng)
-            chances = choice.propensities
-        else:
-            alpha, beta = beliefs.alpha / self.spread**2, beliefs.beta / self.spread**2
-            choice = highest(posterior.draw(alpha, beta, rng), rng)  # lines 5 and 7
-            chances = posterior.quick_propensities(alpha, beta)
-        arm = choice.arm
+        queries = self._queries(context, arms)
+        beliefs = self._judged(queries, time)
+        choice = self._choice(beliefs, queries, rng)
+        arm, chances = choice.arm, choice.propensities
         if self.floor > 0:
             chances = posterior.with_floor(chances, self.floor)
             if rng.random() < self.floor:
@@ -207,10 +209,7 @@ class C3:
 
     def beliefs(self, context: Any, arms: Any, *, time: float | None = None) -> Posterior:
         """Return the Beta posterior of each arm (Algorithm 2, lines 3-4; Eq. 7 and 8)."""
-        context, arms = self._checked(context, arms)
-        time = None if time is None else checks.number("time", time)
-        # Outcomes without times have only their number, which no clock can be compared with.
-        return combined(self._views(), context, arms, time if self.state.timed else None)
+        return self._judged(self._queries(context, arms), time)
 
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:  # noqa: ARG002 - ids decide
         """Append outcomes and forget what is stale (Algorithm 2, lines 8-10; section 4.2)."""
@@ -259,7 +258,7 @@ class C3:
         """
         context, arms = self._checked(context, [arm])
         views = [
-            (view.weight, view.references, candidates(view.embed, context, arms)[0])
+            (view.weight, view.references, view.queries(context, arms)[0])
             for view in self._views()
             if view.references is not None
         ]
@@ -290,6 +289,25 @@ class C3:
         from tercet.policies import c3_file
 
         return c3_file.read(path, phi=phi, engine=engine)
+
+    def _queries(self, context: Any, arms: Any) -> list[Matrix]:
+        context, arms = self._checked(context, arms)
+        return [view.queries(context, arms) for view in self._views()]
+
+    def _judged(self, queries: list[Matrix], time: float | None) -> Posterior:
+        time = None if time is None else checks.number("time", time)
+        # Outcomes without times have only their number, which no clock can be compared with.
+        return combined(self._views(), queries, time if self.state.timed else None)
+
+    def _choice(self, beliefs: Posterior, queries: list[Matrix], rng: np.random.Generator) -> Choice:
+        if self.explore == "greedy":
+            return highest(beliefs.mean, rng)
+        alpha, beta = beliefs.alpha / self.spread**2, beliefs.beta / self.spread**2
+        if self.draws == "coupled":
+            common = overlap(self._views(), queries)
+            return drawn(coupled.propensities(alpha, beta, common, rng), rng)
+        arm = highest(posterior.draw(alpha, beta, rng), rng).arm  # lines 5 and 7
+        return Choice(arm=arm, propensities=posterior.quick_propensities(alpha, beta))
 
     def _new_references(self, state: State, view: View, dim: int) -> ReferenceSet:
         half_life = state.forgetting.half_life if isinstance(state.forgetting, Decay) else None

@@ -19,5 +19,6 @@ SUBJECTS = {
     "C3": c3(),
     "C3 with decay and a floor": c3(forgetting=Decay(half_life=30.0), floor=0.1),
     "greedy C3": c3(explore="greedy"),
+    "C3 with coupled draws": c3(draws="coupled"),
     "NWKR-C3": c3(importance=False),
 }
