@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tercet import iwkr
+from tercet import iwkr, threads
 from tercet.checks import Array, Matrix
-from tercet.embedding import committee, leave_one_out
+from tercet.embedding import leave_one_out
 from tercet.embedding.committee import Pupil, learn, teach
 from tercet.embedding.leave_one_out import Course
 from tercet.embedding.network import linear
@@ -155,7 +155,7 @@ def test_what_is_learned_predicts_the_rows_held_out(monkeypatch: pytest.MonkeyPa
 def test_equal_seeds_give_equal_networks_on_any_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     found = {}
     for cores in (1, 3):
-        monkeypatch.setattr(committee, "_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(threads, "cores", lambda cores=cores: cores)
         found[cores] = learned(separable(), PLANS)
     for one, three in zip(found[1], found[3], strict=True):
         assert same(one, three)
@@ -163,7 +163,7 @@ def test_equal_seeds_give_equal_networks_on_any_number_of_cores(monkeypatch: pyt
 
 
 def test_as_many_networks_train_at_once_as_there_are_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committee, "_cores", lambda: 3)
+    monkeypatch.setattr(threads, "cores", lambda: 3)
     together = threading.Barrier(3, timeout=PATIENCE)
     watch(monkeypatch, lambda run, course, **callbacks: (together.wait(), run()))
     history = separable()
@@ -248,7 +248,7 @@ def test_rows_held_out_choose_among_the_states(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_ctrl_c_before_any_check_goes_on_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committee, "_cores", lambda: 2)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
     begun = threading.Event()
 
     def run(true: Callable[..., None], course: Course, go_on: Callable[[], bool], **_: Any) -> None:
@@ -273,7 +273,7 @@ def test_ctrl_c_before_any_check_goes_on_up(monkeypatch: pytest.MonkeyPatch) -> 
 def test_ctrl_c_keeps_the_best_states_where_all_networks_have_one(
     monkeypatch: pytest.MonkeyPatch, checked: set[int]
 ) -> None:
-    monkeypatch.setattr(committee, "_cores", lambda: 2)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
     history, phis, ready = separable(), [Bent(0), Bent(1)], threading.Event()
     kept: dict[int, dict[str, Tensor]] = {}
 
@@ -319,7 +319,7 @@ def test_an_error_in_one_training_surfaces(place: int) -> None:
 
 
 def test_an_error_ends_the_other_trainings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(committee, "_cores", lambda: 2)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
     ended = threading.Event()
 
     def run(true: Callable[..., None], course: Course, go_on: Callable[[], bool], **_: Any) -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tercet import iwkr
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding import leave_one_out
-from tercet.embedding.leave_one_out import Course, _Groups, entropy, predictions, regression
+from tercet.embedding.leave_one_out import Course, Room, _Groups, entropy, predictions, regression
 from tercet.embedding.network import linear
 from tercet.embedding.objective import EDGE
 from tercet.embedding.options import LeaveOneOut
@@ -278,24 +278,46 @@ def test_samples_are_copies_in_the_type_that_phi_takes() -> None:
     assert samples.interval.tolist() == [0, 1, 1]
 
 
+def test_a_room_changes_nothing_and_refuses_the_gradient_of_what_was_written_over() -> None:
+    points, rewards = torch.randn(2, 9, 3), torch.rand(2, 9)
+    options: dict[str, Any] = {"mean": 0.4, "prior": 0.1, "importance": True}
+    room = Room()
+    for scale in (1.0, 2.0, 0.5):
+        found, alone = [
+            (scale * points).requires_grad_() for _ in range(2)
+        ]  # the same, with and without a room
+        with_room = predictions(found, rewards, **options, room=room)
+        without = predictions(alone, rewards, **options)
+        with_room.sum().backward()
+        without.sum().backward()
+        assert torch.equal(with_room, without)
+        assert torch.equal(found.grad, alone.grad)
+    stale = predictions(points.requires_grad_(), rewards, **options, room=room)
+    predictions(2 * points, rewards, **options, room=room)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        stale.sum().backward()
+
+
 @settings(max_examples=60)
 @given(
     sizes=st.lists(st.integers(1, 30), min_size=1, max_size=8),
     batch=st.integers(2, 60),
+    group=st.integers(2, 60),
     seed=st.integers(0, 1000),
 )
 def test_groups_hold_different_rows_of_one_interval_each_and_no_more_than_a_batch(
-    sizes: list[int], batch: int, seed: int
+    sizes: list[int], batch: int, group: int, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
     # Numbers of intervals may have gaps, where equal times share one.
     intervals = rng.permutation(np.repeat(3 * np.arange(len(sizes)), sizes))
-    groups = _Groups(intervals, batch)
+    groups = _Groups(intervals, LeaveOneOut(batch=batch, group=group))
     for _ in range(3):
         found = groups.draw(rng)
         labels = intervals[found]
         assert (labels == labels[:, :1]).all()
-        assert len(np.unique(labels[:, 0])) == len(labels)
+        assert len(np.unique(labels[:, 0])) * groups.each == len(labels)
+        assert groups.each == 1 or abs(groups.size - group) <= group / 2
         assert len(np.unique(found)) == found.size == groups.batch <= batch
         for label in labels[:, 0]:
             assert 2 * (intervals == label).sum() >= int(np.median(sizes))
@@ -303,15 +325,18 @@ def test_groups_hold_different_rows_of_one_interval_each_and_no_more_than_a_batc
 
 def test_short_intervals_are_left_out_and_all_other_rows_have_their_turn() -> None:
     intervals = np.random.default_rng(0).permutation(np.repeat([0, 1, 2, 3], [10, 3, 8, 9]))
-    groups = _Groups(intervals, 16)
+    groups = _Groups(intervals, LeaveOneOut(batch=16))
     rng = np.random.default_rng(1)
     seen = np.unique(np.concatenate([groups.draw(rng).ravel() for _ in range(60)]))
     np.testing.assert_array_equal(seen, np.flatnonzero(intervals != 1))
 
 
-def test_a_single_interval_gives_batches_of_full_size() -> None:
-    assert _Groups(np.zeros(100, dtype=np.int64), 32).draw(np.random.default_rng(0)).shape == (1, 32)
-    assert _Groups(np.zeros(10, dtype=np.int64), 32).draw(np.random.default_rng(0)).shape == (1, 10)
+def test_a_single_interval_gives_batches_of_full_size_in_groups_as_near_as_can_be() -> None:
+    def shape(rows: int) -> tuple[int, ...]:
+        groups = _Groups(np.zeros(rows, dtype=np.int64), LeaveOneOut(batch=32, group=16))
+        return groups.draw(np.random.default_rng(0)).shape
+
+    assert [shape(rows) for rows in (100, 25, 23, 10)] == [(2, 16), (2, 12), (1, 23), (1, 10)]
 
 
 @pytest.mark.usefixtures("quick")

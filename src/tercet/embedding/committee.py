@@ -1,6 +1,5 @@
 """Networks trained by leave-one-out, each on a core of its own and with its own rows held out."""
 
-import os
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from tercet import threads
 from tercet.checks import Array
 from tercet.embedding import intervals
 from tercet.embedding.encoding import Encoding
@@ -108,7 +108,7 @@ def teach(
             pupil.phi.to("cpu")
             return bool(course.best)
 
-        with ThreadPoolExecutor(_cores() if device == "cpu" else 1) as pool:
+        with ThreadPoolExecutor(threads.cores() if device == "cpu" else 1) as pool:
             futures = [pool.submit(one, *pair) for pair in zip(pupils, generators, strict=True)]
             try:
                 for future in futures:
@@ -122,10 +122,6 @@ def teach(
             except BaseException:
                 stop.set()
                 raise
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Train phi so that, in a random part of the history, each outcome is predicted by all the others."""
+"""Train phi so that, in random groups of the history, each outcome is predicted by all the others."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -32,6 +32,7 @@ class Course:
     bandwidth: float = 1.0
     losses: list[float] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
+    room: "Room" = field(default_factory=lambda: Room())
 
     def run(
         self, learned: Samples, held: Samples, *, go_on: Callable[[], bool], advance: Callable[[float], None]
@@ -56,7 +57,7 @@ class Course:
             points = self._embed(rows).reshape(*groups.shape, -1)
             rewards = rows.rewards.reshape(groups.shape).to(points.dtype)
             predicted = predictions(points, rewards, mean=mean, prior=self.options.prior,
-                                    importance=self.options.importance)  # fmt: skip
+                                    importance=self.options.importance, room=self.room)  # fmt: skip
             loss = entropy(predicted, rewards)
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -68,12 +69,12 @@ class Course:
                 advance(self.losses[-1])
 
     def _steps(self, learned: Samples) -> Iterator[tuple[Array, int, Any, Any]]:
-        groups = _Groups(learned.interval.cpu().numpy(), self.options.batch)
+        groups = _Groups(learned.interval.cpu().numpy(), self.options)
         if groups.size < 2:
             return
         steps = max(LEAST_STEPS, math.ceil(self.options.epochs * len(learned) / groups.batch))
         optimiser = torch.optim.AdamW(
-            self.phi.parameters(), lr=self.options.rate, weight_decay=self.options.decay
+            self.phi.parameters(), lr=self.options.rate, weight_decay=self.options.decay, fused=True
         )
         schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, self.options.rate, total_steps=steps)
         for _ in range(steps):
@@ -104,9 +105,9 @@ class Course:
 
 
 class _Groups:
-    """Which rows are compared: equally many of each of some time intervals."""
+    """Which rows are compared: groups of equally many, each of one time interval."""
 
-    def __init__(self, intervals: Array, batch: int) -> None:
+    def __init__(self, intervals: Array, options: LeaveOneOut) -> None:
         order = np.argsort(intervals, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(intervals[order])) + 1)
         # Equal times share an interval, so some may be short: those under half of the usual size stay out,
@@ -114,13 +115,16 @@ class _Groups:
         sizes = np.asarray([len(part) for part in parts])
         usual = np.median(np.repeat(sizes, sizes)) if len(intervals) else 0
         self.parts = [part for part in parts if 2 * len(part) >= usual]
-        self.size = min(batch, *(len(part) for part in self.parts))
-        self.count = min(len(self.parts), max(1, batch // max(self.size, 1)))
-        self.batch = self.count * self.size
+        rows = min(options.batch, *(len(part) for part in self.parts))
+        self.count = min(len(self.parts), max(1, options.batch // max(rows, 1)))
+        self.each = max(1, round(rows / options.group))
+        self.size = rows // self.each
+        self.batch = self.count * self.each * self.size
 
     def draw(self, rng: np.random.Generator) -> Array:
         chosen = rng.choice(len(self.parts), size=self.count, replace=False)
-        return np.stack([rng.choice(self.parts[i], size=self.size, replace=False) for i in chosen])
+        rows = [rng.choice(self.parts[i], size=self.each * self.size, replace=False) for i in chosen]
+        return np.concatenate(rows).reshape(-1, self.size)
 
 
 def entropy(predicted: Tensor, rewards: Tensor) -> Tensor:
@@ -153,6 +157,7 @@ def predictions(
     mean: float,
     prior: float,
     importance: bool,
+    room: "Room | None" = None,
 ) -> Float[Tensor, "g n"]:
     """Return for each point the estimate by the others of its group, as if it had never been there.
 
@@ -160,10 +165,26 @@ def predictions(
 
         mean_i = (Σ_j w_ij r_j + prior·mean) / (Σ_j w_ij + prior),   w_ij = κ_ij / (W_j - κ_ij),   j ≠ i
 
-    and w_ij = κ_ij without importance weights.
+    and w_ij = κ_ij without importance weights. What is computed in a `room` can be differentiated until the
+    room is used again.
     """
-    result: Tensor = _Predictions.apply(points, rewards, mean, prior, importance)  # type: ignore[no-untyped-call]
+    room = room or Room()
+    result: Tensor = _Predictions.apply(points, rewards, mean, prior, importance, room)  # type: ignore[no-untyped-call]
     return result
+
+
+class Room:
+    """Matrices that each step writes over: to get new ones takes longer than all that is done with them."""
+
+    def __init__(self) -> None:
+        self._matrices: list[Tensor] = []
+
+    def matrices(self, points: Tensor) -> list[Tensor]:
+        """Return three matrices with a row and a column for each point, and anything in them."""
+        shape = (*points.shape[:-1], points.shape[-2])
+        if not self._matrices or self._matrices[0].shape != shape:
+            self._matrices = [points.new_empty(shape) for _ in range(3)]
+        return self._matrices
 
 
 class _Predictions(torch.autograd.Function):
@@ -171,25 +192,27 @@ class _Predictions(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, points: Tensor, rewards: Tensor, mean: float, prior: float, importance: bool
+        ctx: Any, points: Tensor, rewards: Tensor, mean: float, prior: float, importance: bool, room: Room
     ) -> Tensor:
         points = points - points.mean(dim=-2, keepdim=True)  # distances cancel less near the origin
-        kernel = exponents(points, points).clamp_(FAINT, 0).exp_()
+        kernel, slopes, weights = room.matrices(points)
+        exponents(points, points, out=kernel).clamp_(FAINT, 0).exp_()
         kernel.diagonal(dim1=-2, dim2=-1).zero_()
-        weights, slopes, density = kernel, kernel, None
+        density = None
         if importance:
             density = 1 + kernel.sum(dim=-1)  # with itself
-            slopes = (density.unsqueeze(-2) - kernel).reciprocal_()
-            weights = kernel * slopes
-            slopes *= weights  # κ/(W - κ)²
-        earned, total = (weights @ torch.stack([rewards, torch.ones_like(rewards)], dim=-1)).unbind(dim=-1)
-        total = total + prior
-        estimates = (earned + prior * mean) / total
+            others = torch.sub(density.unsqueeze(-2), kernel, out=slopes)
+            torch.div(kernel, others, out=weights)
+            torch.div(weights, others, out=slopes)  # κ/(W - κ)²
+        else:
+            slopes = weights = kernel
+        total = weights.sum(dim=-1) + prior
+        estimates = ((weights @ rewards.unsqueeze(-1)).squeeze(-1) + prior * mean) / total
         ctx.save_for_backward(points, rewards, kernel, slopes, density, total, estimates)
         return estimates
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None, None, None]:
         # dL/dw_ij = g_i (r_j - mean_i) / total_i, dw/dκ = W/(W - κ)², dw/dW = -κ/(W - κ)²; W_j = 1 + Σ κ_ij,
         # so with C = κ/(W - κ)², u = g / total and v = u·mean each pair is pulled together by
         #     Q_ij = (u_i r_j - v_i) C_ij W_j - κ_ij s_j,   s_j = Σ_i (u_i r_j - v_i) C_ij
@@ -209,4 +232,4 @@ class _Predictions(torch.autograd.Function):
             sinking = r * by_u[..., -1:] - by_v[..., -1:]
             around = kernel @ torch.cat([sinking * x, x], dim=-1)
             moved = moved - around[..., :width] - sinking * around[..., width:]
-        return moved[..., :-1] - moved[..., -1:] * points, None, None, None, None
+        return moved[..., :-1] - moved[..., -1:] * points, None, None, None, None, None

@@ -95,10 +95,10 @@ class _Density(torch.autograd.Function):
         return weighted + given * plain - points * (sums + given * density.unsqueeze(-1)), None
 
 
-def exponents(a: Tensor, b: Tensor) -> Tensor:
+def exponents(a: Tensor, b: Tensor, out: Tensor | None = None) -> Tensor:
     """Return -|a - b|²/2 of each pair of rows; rounding may lift it a little above 0."""
     # -|a - b|²/2 = a·b - |a|²/2 - |b|²/2 as a single product.
     a_half, b_half = (x.square().sum(dim=-1, keepdim=True) / 2 for x in (a, b))
     left = torch.cat([a, -a_half, torch.ones_like(a_half)], dim=-1)
     right = torch.cat([b, torch.ones_like(b_half), -b_half], dim=-1)
-    return left @ right.mT
+    return torch.matmul(left, right.mT, out=out)

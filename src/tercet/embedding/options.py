@@ -90,10 +90,10 @@ class Training:
 @final
 @dataclass(frozen=True, kw_only=True)
 class LeaveOneOut:
-    """How our own networks are trained: each outcome of a batch is predicted by all the others.
+    """How our own networks are trained: each outcome of a group is predicted by all the others.
 
     epochs : times that the history is gone through (small histories more often).
-    batch : rows that are compared with each other in a step.
+    batch, group : rows in a step, and about how many of them are compared with each other.
     rate, decay : highest step size (it rises and falls once) and weight decay of AdamW.
     prior : kernel weight of the mean reward in every estimate, against estimates from nothing.
     dropout : share of the hidden values that is left out in a step.
@@ -102,8 +102,9 @@ class LeaveOneOut:
     importance : weight references by their density (IWKR), or not (NWKR).
     """
 
-    epochs: int = 40
+    epochs: int = 30
     batch: int = 1_024
+    group: int = 512
     rate: float = 3e-3
     decay: float = 1e-4
     prior: float = 0.1
@@ -114,6 +115,7 @@ class LeaveOneOut:
     def __post_init__(self) -> None:
         checks.whole("epochs", self.epochs, least=1)
         checks.whole("batch", self.batch, least=2)
+        checks.whole("group", self.group, least=2)
         if self.partitions is not None:
             checks.whole("partitions", self.partitions, least=1)
         checks.positive("rate", self.rate)

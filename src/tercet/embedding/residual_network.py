@@ -46,6 +46,7 @@ class ResidualNetwork(nn.Module):
         self.last = linear(width, dim, generator)
         self.dropout = min(round(256 * dropout), 255)  # in 256ths
         self.rng = rng
+        self.generator: torch.Generator | None = None  # of a GPU
 
     def forward(self, contexts: Tensor, arms: Tensor) -> Tensor:
         """Embed pairs of encoded rows."""
@@ -61,10 +62,16 @@ class ResidualNetwork(nn.Module):
         # cost a tenth of torch's Bernoulli draws.
         if not self.training or self.dropout == 0:
             return values
-        bytes_ = np.frombuffer(self.rng.bytes(values.numel()), dtype=np.uint8).reshape(values.shape)
-        kept = (bytes_ >= self.dropout).astype(np.float32)
+        if values.is_cuda:
+            if self.generator is None:  # bytes from the CPU would take longer than all the rest
+                self.generator = torch.Generator(values.device).manual_seed(int(self.rng.integers(2**63)))
+            empty = torch.empty(values.shape, dtype=torch.uint8, device=values.device)
+            kept = (empty.random_(generator=self.generator) >= self.dropout).to(values.dtype)
+        else:
+            bytes_ = np.frombuffer(self.rng.bytes(values.numel()), dtype=np.uint8).reshape(values.shape)
+            kept = torch.from_numpy((bytes_ >= self.dropout).astype(np.float32))
         kept *= 256 / (256 - self.dropout)
-        return values * torch.from_numpy(kept).to(values.device)
+        return values * kept
 
 
 def export(network: ResidualNetwork, context: Encoding, arm: Encoding) -> Residual:

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, final
 
 import numpy as np
 
-from tercet import checks, coupled, interrupts, posterior
+from tercet import checks, coupled, interrupts, posterior, threads
 from tercet.checks import Matrix, Vector
 from tercet.embedding.learning import as_function
 from tercet.embedding.options import LeaveOneOut, Training
@@ -176,10 +176,9 @@ class C3:
         views, forgetting = c3_fit.fitted(self, history, rng)
         state = State(views=views, forgetting=forgetting, widths=_widths(history))
         if remember and len(history):
-            for view in views:
-                points = checks.matrix("phi's result", view.embed(history.contexts, history.arms))
-                view.references = self._new_references(state, view, points.shape[1])
-                view.references.append(points, history.rewards, history.times, history.ids)
+            memories = threads.each(lambda view: self._memory_of(history, state, view), views)
+            for view, memory in zip(views, memories, strict=True):
+                view.references = memory
             state.timed = history.times is not None
             self._forget(state)
         object.__setattr__(self, "state", state)
@@ -308,6 +307,12 @@ class C3:
             return drawn(coupled.propensities(alpha, beta, common, rng), rng)
         arm = highest(posterior.draw(alpha, beta, rng), rng).arm  # lines 5 and 7
         return Choice(arm=arm, propensities=posterior.quick_propensities(alpha, beta))
+
+    def _memory_of(self, history: Feedback, state: State, view: View) -> ReferenceSet:
+        points = checks.matrix("phi's result", view.embed(history.contexts, history.arms))
+        memory = self._new_references(state, view, points.shape[1])
+        memory.append(points, history.rewards, history.times, history.ids)
+        return memory
 
     def _new_references(self, state: State, view: View, dim: int) -> ReferenceSet:
         half_life = state.forgetting.half_life if isinstance(state.forgetting, Decay) else None

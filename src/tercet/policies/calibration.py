@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tercet import iwkr
+from tercet import iwkr, threads
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.inference import Phi
 from tercet.embedding.unlearned import log_loss
-from tercet.policies.held_out import REFERENCES, Sight
+from tercet.policies.held_out import MANY_REFERENCES, REFERENCES, Sight
 from tercet.policies.views import View
 from tercet.reference.exact import Estimate
 from tercet.types import Feedback, Ids
@@ -95,7 +95,9 @@ def _half_life(sights: list[Sight], grids: list[tuple[float, ...]], mean: float)
 
     def losses(half_life: float | None) -> Vector:
         middles = [grid[len(grid) // 2] for grid in grids]
-        found = [sight.replay(middle, half_life) for sight, middle in zip(sights, middles, strict=True)]
+        found = threads.each(
+            lambda pair: pair[0].replay(pair[1], half_life), list(zip(sights, middles, strict=True))
+        )
         each = [
             log_loss(np.concatenate([_shrunk(e, pull, mean) for e in found]), rewards) for pull in (0.1, 1.0)
         ]
@@ -124,8 +126,8 @@ def _kind(
 
     def foretold(bandwidth: float, most: int) -> list[Estimate]:
         if half_life is not None:
-            return [sight.replay(bandwidth, half_life) for sight in sights]
-        return [sight.estimate(bandwidth, most=most) for sight in sights]
+            return threads.each(lambda sight: sight.replay(bandwidth, half_life), sights)
+        return threads.each(lambda sight: sight.estimate(bandwidth, most=most), sights)
 
     best = (np.inf, grid[0], PULLS[-1])
     for bandwidth in grid:
@@ -134,7 +136,7 @@ def _kind(
             loss = log_loss(np.concatenate([_shrunk(e, pull, mean) for e in found]), rewards).mean()
             best = min(best, (float(loss), bandwidth, pull))
     _, bandwidth, pull = best
-    found = foretold(bandwidth, len(rewards) + len(sights[0].seen))
+    found = foretold(bandwidth, MANY_REFERENCES)
     return Kind(
         phis=phis,
         bandwidth=bandwidth,

@@ -13,6 +13,7 @@ from tercet.types import Feedback, Ids
 QUERIES = 2_048  # held-out rows that are asked for, at most
 NEWEST = 10_000  # rows of a history with times that are replayed, at most
 REFERENCES = 8_192  # rows that serve the choice of a bandwidth and the measure of luck, at most
+MANY_REFERENCES = 20_000  # rows that serve the measure of a chosen bandwidth, at most
 SAMPLED = 512  # queries that luck is measured at
 LITTLE = 0.05  # kernel mass: less says nothing of luck
 BLOCKS = 40  # in a replay, rows of a block are asked for at once, then remembered
