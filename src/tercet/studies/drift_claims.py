@@ -53,7 +53,7 @@ def _recovers(rows: "pd.DataFrame | None") -> Claim:
     )
     ours, theirs = wide[C3], wide[KEEPING]
     if np.isnan(ours[-1]) or np.isnan(theirs[-1]):
-        return untold(says)
+        return untold(says, "One of the two has no jump in regret to recover from.")
     # One number comes of all changes in all worlds: it must not hang on a single world.
     fast = (np.isfinite(ours) & (FASTER * ours <= theirs)).to_numpy()
     worlds = len(wide) - 1
