@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from tercet import shell
-from tercet.paper import commands as paper
+from tercet.paper.catalogue import PAPER
+from tercet.paper.commands import commands
+from tercet.studies.catalogue import STUDIES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,7 +29,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_show_locals=False,
 )
-app.add_typer(paper.app, name="paper")
+for catalogue in (PAPER, STUDIES):
+    app.add_typer(commands(catalogue), name=catalogue.name)
 
 
 Where = Literal["processes", "serial", "ray"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -66,16 +66,34 @@ def log_loss(rewards: Vector, predicted: Vector) -> float:
 
 
 def calibration_error(rewards: Vector, predicted: Vector) -> float:
-    """Return how far predictions are from frequencies, on average over bins of about equally many.
+    """Return how far predictions are from frequencies, on average over bins of about equally many."""
+    if np.isnan(predicted).any():
+        return float("nan")
+    bins = calibration_bins(rewards, predicted)
+    return float(np.abs(bins.rewards - bins.predicted).sum() / len(rewards))
+
+
+class Bins(NamedTuple):
+    """How many outcomes each bin has, and the sums of their rewards and predictions."""
+
+    outcomes: Array
+    rewards: Vector
+    predicted: Vector
+
+
+def calibration_bins(rewards: Vector, predicted: Vector) -> Bins:
+    """Sort outcomes by prediction into bins of about equally many.
 
     Equal predictions share a bin: otherwise the order of the rows would count.
     """
-    if np.isnan(predicted).any():
-        return float("nan")
     chances = _cut(predicted)
     ranks = np.searchsorted(np.sort(chances), chances)
-    gaps = np.bincount(ranks * BINS // len(chances), weights=rewards - chances)
-    return float(np.abs(gaps).sum() / len(chances))
+    which = ranks * BINS // len(chances)
+    return Bins(
+        np.bincount(which, minlength=BINS),
+        np.bincount(which, weights=rewards, minlength=BINS),
+        np.bincount(which, weights=chances, minlength=BINS),
+    )
 
 
 def recovery_steps(regrets: Sequence[Vector], changed: Sequence[Array]) -> float:

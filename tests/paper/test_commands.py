@@ -9,11 +9,9 @@ from typer.testing import CliRunner
 
 from tercet.cli import app
 from tercet.environments.base import MissingDataError
-from tercet.paper import catalogue
 from tercet.paper.base import Item, Order, Tables
+from tercet.paper.catalogue import PAPER, Catalogue
 from tests.paper.test_press import ITEM
-
-REAL = catalogue.item
 
 
 def tercet(*arguments: str | Path) -> tuple[int, str]:
@@ -24,12 +22,12 @@ def tercet(*arguments: str | Path) -> tuple[int, str]:
 @pytest.fixture
 def only(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let the paper have these items only."""
+    claims = PAPER.item("claims")
 
     def declare(*items: Item) -> None:
-        found = {item.name: item for item in items} | {"claims": REAL("claims")}
-        for module in ("catalogue", "press", "claims"):
-            monkeypatch.setattr(f"tercet.paper.{module}.NAMES", tuple(found))
-            monkeypatch.setattr(f"tercet.paper.{module}.item", found.__getitem__)
+        found = {item.name: item for item in items} | {"claims": claims}
+        monkeypatch.setitem(vars(PAPER), "names", tuple(found))
+        monkeypatch.setattr(Catalogue, "item", lambda _, name: found[name])
 
     return declare
 
@@ -44,7 +42,7 @@ def failing(name: str, error: BaseException) -> Item:
 def test_the_list_has_everything_with_its_place_and_status(tmp_path: Path) -> None:
     code, text = tercet("list", "--out", tmp_path)
     assert code == 0
-    for name in catalogue.NAMES:
+    for name in PAPER.names:
         assert name in text
     assert "not run" in text
 

@@ -10,8 +10,9 @@ import pytest
 from tercet.environments.base import MissingDataError
 from tercet.executors import Serial
 from tercet.experiment import Experiment
-from tercet.paper import catalogue, press, style
+from tercet.paper import press, style
 from tercet.paper.base import Claim, Item, Order, Picture, Tables
+from tercet.paper.catalogue import PAPER, Catalogue
 from tercet.policies.simple import Uniform
 from tests.worlds import Signs
 
@@ -203,15 +204,14 @@ def test_damage_to_one_item_leaves_the_report_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
 ) -> None:
     items = {name: replace(ITEM, name=name, title=name.title()) for name in ("doubles", "others")}
-    monkeypatch.setattr(press, "NAMES", tuple(items))
-    monkeypatch.setattr(press, "item", items.__getitem__)
+    monkeypatch.setattr(Catalogue, "item", lambda _, name: items[name])
     for name, one in items.items():
         press.run(one, order(tmp_path / name))
     if damage.endswith(".png"):
         (tmp_path / "doubles" / damage).unlink()
     else:
         (tmp_path / "doubles" / damage).write_bytes(b"[]" if damage == "about.json" else b"\xff\xfe\x00")
-    page = press.write_report(tmp_path).read_text()
+    page = press.write_report(replace(PAPER, names=tuple(items)), tmp_path).read_text()
     assert "tercet paper run doubles" in page
     assert page.count("data:image/png") == 1
 
@@ -238,9 +238,9 @@ def test_missing_data_stops_before_anything_is_measured(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", catalogue.NAMES)
+@pytest.mark.parametrize("name", PAPER.names)
 def test_every_item_is_declared_under_its_name_with_words(name: str) -> None:
-    item = catalogue.item(name)
+    item = PAPER.item(name)
     assert item.name == name
     assert item.title
     assert item.where
@@ -250,4 +250,4 @@ def test_every_item_is_declared_under_its_name_with_words(name: str) -> None:
 
 def test_an_unknown_name_is_told_what_there_is() -> None:
     with pytest.raises(ValueError, match="theorem-2"):
-        catalogue.item("figure-9")
+        PAPER.item("figure-9")

@@ -2,16 +2,15 @@
 
 import re
 from pathlib import Path
-from typing import get_args
 
 import pandas as pd
 import pytest
 
-from tercet.paper import catalogue, press
-from tercet.paper.base import Verdict
+from tercet.paper import press
+from tercet.paper.catalogue import PAPER
 
 PUBLISHED = Path(__file__).parents[2] / "results" / "paper"
-MEASURED = [name for name in catalogue.NAMES if (PUBLISHED / name / "about.json").exists()]
+MEASURED = [name for name in PAPER.names if (PUBLISHED / name / "about.json").exists()]
 
 
 @pytest.mark.parametrize("name", MEASURED)
@@ -39,11 +38,11 @@ def test_published_claims_are_what_the_published_tables_say() -> None:
     found = [
         (name, claim.paper, claim.ours, claim.verdict, claim.note)
         for name in MEASURED
-        for claim in press.claims(catalogue.item(name), PUBLISHED / name)
+        for claim in press.claims(PAPER.item(name), PUBLISHED / name)
     ]
     assert list(published.itertuples(index=False, name=None)) == found
-    assert set(pd.unique(published["verdict"])) <= set(get_args(Verdict))
+    assert set(pd.unique(published["verdict"])) <= set(PAPER.verdicts)
 
 
 def test_everything_is_published() -> None:
-    assert tuple(MEASURED) == catalogue.NAMES
+    assert tuple(MEASURED) == PAPER.names

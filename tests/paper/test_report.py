@@ -7,8 +7,10 @@ from typing import Any, get_args
 import pytest
 
 from tercet.paper.base import Claim, Item, Verdict
+from tercet.paper.catalogue import PAPER
 from tercet.paper.report import PNG_SIGNATURE, SYMBOLS, Section, duration, page, summary
 from tercet.paper.report_page import STYLE
+from tercet.studies.catalogue import STUDIES
 
 VOID = {"meta", "img", "input", "br"}
 
@@ -141,7 +143,8 @@ def test_a_row_of_the_table_has_the_verdict_as_text_symbol_and_colour() -> None:
 
 def test_every_verdict_has_a_symbol_of_its_own_a_colour_and_a_filter() -> None:
     assert {*get_args(Verdict), "not measured"} == set(SYMBOLS)
-    assert len(set(SYMBOLS.values())) == len(SYMBOLS)
+    for catalogue in (PAPER, STUDIES):
+        assert len({SYMBOLS[verdict] for verdict in (*catalogue.verdicts, "not measured")}) == 5
     for verdict in SYMBOLS:
         style = verdict.replace(" ", "-")
         assert f"\n.{style} {{ color:" in STYLE
@@ -226,7 +229,7 @@ def test_a_quick_run_has_a_banner_and_a_full_one_has_none() -> None:
     whole = section("theorem-1", claim(2))
     assert not Reader(page([whole])).of("p", "banner")
     [banner] = Reader(page([quick])).of("p", "banner")
-    assert "rough sizes, not the paper's" in banner.text
+    assert "rough sizes, not the full ones" in banner.text
     assert "drift" not in banner.text  # all of it is quick
     [banner] = Reader(page([quick, whole])).of("p", "banner")
     assert "This is about: drift." in banner.text

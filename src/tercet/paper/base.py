@@ -1,4 +1,4 @@
-"""What is reproduced of the paper: rows to measure, pictures to draw of them, claims to judge by them."""
+"""What is reproduced or studied: rows to measure, pictures to draw of them, claims to judge by them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from tercet import experiment as experiments
 from tercet.executors import Crash, Executor, Processes
 from tercet.experiment import Experiment
+from tercet.paper.catalogue import PAPER, Catalogue
 from tercet.results import Results
 from tercet.statistics import Interval
 
@@ -16,14 +17,15 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Tables = Mapping[str, "pd.DataFrame"]
-Verdict = Literal["reproduced", "not reproduced", "undecided", "not testable"]
+Verdict = Literal["reproduced", "not reproduced", "reached", "not reached", "undecided", "not testable"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A statement of the paper with our measurement beside it.
+    """A statement with our measurement beside it.
 
-    paper : what the paper says, in its own terms; what it only implies begins with "Implied:".
+    paper : what the paper says, in its own terms; what it only implies begins with "Implied:". In a study:
+        what we expected before the run.
     ours : what the rows say, with the number.
     verdict : "undecided" where the rows bear out neither side, such as too few seeds; "not testable" where
         data are missing.
@@ -133,19 +135,20 @@ class _Numbered:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Item:
-    """A figure, table or theorem of the paper.
+    """A figure, table or theorem of the paper, or a study of our own.
 
     name : of the command line and of the results.
     title : what it shows, in a line.
-    where : its place in the paper.
-    says : what the paper claims with it.
+    where : its place in the paper, or in the documentation.
+    says : what the paper claims with it, or what we expected.
     seeds, quick_seeds : how many are run when nobody says.
-    deviations : where we do otherwise than the paper, and why.
+    deviations : where we do otherwise than the paper, and why; of a study, what to know.
     needs : the data sets, in words.
     check : raise `MissingDataError` where they can neither be found nor fetched.
     measure : run it; tables by name, a few hundred rows each.
     draw : pictures of the tables, as they are read back from their files.
-    claims : what the tables say of the paper's claims.
+    claims : what the tables say of the claims.
+    catalogue : where it belongs.
     """
 
     name: str
@@ -160,3 +163,4 @@ class Item:
     needs: str = ""
     check: Callable[[], object] = lambda: None
     deviations: tuple[str, ...] = ()
+    catalogue: Catalogue = PAPER

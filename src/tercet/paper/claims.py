@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tercet.paper import press
 from tercet.paper.base import Claim, Item, Order, Tables
-from tercet.paper.catalogue import NAMES, item
+from tercet.paper.catalogue import PAPER
 
 
 def measure(order: Order) -> Tables:
@@ -22,10 +22,10 @@ def measure(order: Order) -> Tables:
 
 
 def _collected(order: Order) -> Iterator[tuple[str, Claim]]:
-    others = [name for name in NAMES if name != "claims"]
+    others = [name for name in PAPER.names if name != "claims"]
     for number, name in enumerate(others):
         order.advance(name, number, len(others))
-        for claim in press.claims(item(name), order.folder.parent / name):
+        for claim in press.claims(PAPER.item(name), order.folder.parent / name):
             yield name, claim
 
 

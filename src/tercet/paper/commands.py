@@ -1,4 +1,4 @@
-"""`tercet paper`: list what is reproduced of the paper, and reproduce it."""
+"""`tercet paper` and `tercet study`: list what there is, and measure it."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -10,95 +10,98 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tercet import shell
+from tercet.paper.catalogue import Catalogue
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from tercet.paper.base import Item, Order
 
-app = typer.Typer(
-    help="The C3 paper, figure by figure: its claims beside our measurements.", no_args_is_help=True
-)
 
-OUT, QUICK_OUT = Path("tercet-paper"), Path("tercet-paper-quick")
+def commands(catalogue: Catalogue) -> typer.Typer:
+    """Return the commands of a catalogue: `list` and `run`."""
+    app = typer.Typer(help=f"{catalogue.title}: claims beside our measurements.", no_args_is_help=True)
+    full, quickly = Path(f"tercet-{catalogue.name}"), Path(f"tercet-{catalogue.name}-quick")
+    folders = f"by default {full}, or {quickly}"
+
+    @app.command("list")
+    def show(
+        out: Annotated[Path | None, typer.Option(help=f"The folder whose state is shown; {folders}.")] = None,
+    ) -> None:
+        """Show everything that can be run, and how far each is."""
+        with shell.plain_errors():
+            _show(catalogue, out or (quickly if quickly.exists() and not full.exists() else full))
+
+    @app.command()
+    def run(
+        names: Annotated[
+            list[str], typer.Argument(help=f"Names of `tercet {catalogue.name} list`, or `all`.")
+        ],
+        seeds: Annotated[
+            int | None, typer.Option(min=1, help="How many; by default 10, or what the item needs.")
+        ] = None,
+        quick: Annotated[
+            bool, typer.Option("--quick", help="Small sizes: a rough picture in seconds to a few minutes.")
+        ] = False,
+        data: shell.Data = None,
+        out: Annotated[Path | None, typer.Option(help=f"The folder to write to; {folders}.")] = None,
+        jobs: Annotated[
+            int | None, typer.Option(min=1, help="Runs at a time; by default one a core.")
+        ] = None,
+        finished: Annotated[
+            bool, typer.Option("--finished", help="Do with the runs that are finished, and play no others.")
+        ] = False,
+        redraw: Annotated[
+            bool, typer.Option("--redraw", help="Draw the tables again, and measure nothing.")
+        ] = False,
+    ) -> None:
+        """Measure again: tables, pictures (PDF and PNG), and a report.
+
+        The tables hold the rows, about.json beside them the command, revision and seeds. Experiments go on
+        where they were stopped; `all` leaves out what the same code has finished already, and what it has no
+        data for. The report in the same folder sets claims beside our measurements.
+        """
+        from tercet.experiment_file import about
+
+        with shell.plain_errors():
+            if redraw and (seeds or finished or quick):
+                raise typer.BadParameter("the tables are drawn as they are", param_hint="--redraw")
+            shell.use_data(data)
+            options: dict[str, Any] = {"quick": quick, "finished": finished, "about": about(sys.argv[1:])}
+            session = Session(
+                catalogue=catalogue,
+                folder=out or (quickly if quick else full),
+                seeds=seeds,
+                jobs=jobs,
+                redraw=redraw,
+                everything="all" in names,
+                options=options,
+            )
+            session.run(names)
+        if any(problem.startswith("failed") for problem in session.problems.values()):
+            raise typer.Exit(1)
+
+    return app
 
 
-@app.command("list")
-def show(
-    out: Annotated[
-        Path | None, typer.Option(help=f"The folder whose state is shown; by default {OUT}, or {QUICK_OUT}.")
-    ] = None,
-) -> None:
-    """Show every figure, table and theorem of the paper, and how far each is."""
+def _show(catalogue: Catalogue, folder: Path) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from tercet.paper import catalogue, press
+    from tercet.paper import press
 
-    with shell.plain_errors():
-        folder = out or (QUICK_OUT if QUICK_OUT.exists() and not OUT.exists() else OUT)
-        table = Table(box=None, pad_edge=False)
-        for header in ("name", "what", "in the paper", "status"):
-            table.add_column(header, no_wrap=header == "name")
-        for name in catalogue.NAMES:
-            item = catalogue.item(name)
-            table.add_row(name, *map(escape, (item.title, item.where, press.status(item, folder))))
-        console = shell.console()
-        console.print(table)
-        console.print(
-            "\n`tercet paper run NAME` makes one of them, `tercet paper run all` everything with a report.",
-            highlight=False,
-        )
-
-
-@app.command()
-def run(
-    names: Annotated[list[str], typer.Argument(help="Names of `tercet paper list`, or `all`.")],
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="How many; by default 10, or what the item needs.")
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small sizes: a rough picture in seconds to a few minutes.")
-    ] = False,
-    data: shell.Data = None,
-    out: Annotated[
-        Path | None, typer.Option(help=f"The folder to write to; by default {OUT}, or {QUICK_OUT}.")
-    ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Runs at a time; by default one a core.")] = None,
-    finished: Annotated[
-        bool, typer.Option("--finished", help="Do with the runs that are finished, and play no others.")
-    ] = False,
-    redraw: Annotated[
-        bool, typer.Option("--redraw", help="Draw the tables again, and measure nothing.")
-    ] = False,
-) -> None:
-    """Make figures of the paper again: tables, pictures (PDF and PNG), and a report.
-
-    The tables hold the rows, about.json beside them the command, revision and seeds. Experiments go on
-    where they were stopped; `all` leaves out what the same code has finished already, and what it has no
-    data for. The report in the same folder sets the paper's claims beside our measurements.
-    """
-    from tercet.experiment_file import about
-    from tercet.paper import catalogue
-
-    with shell.plain_errors():
-        if redraw and (seeds or finished or quick):
-            raise typer.BadParameter("the tables are drawn as they are", param_hint="--redraw")
-        shell.use_data(data)
-        folder = out or (QUICK_OUT if quick else OUT)
-        everything = "all" in names
-        items = [catalogue.item(name) for name in (catalogue.NAMES if everything else dict.fromkeys(names))]
-        options: dict[str, Any] = {"quick": quick, "finished": finished, "about": about(sys.argv[1:])}
-        session = Session(
-            folder=folder, seeds=seeds, jobs=jobs, redraw=redraw, everything=everything, options=options
-        )
-        console = shell.console()
-        for item in items:
-            session.make(item, console)
-        path = (folder / "index.html").resolve()
-        console.print(f"\nThe report is {path}", markup=False, highlight=False, soft_wrap=True)
-    if any(problem.startswith("failed") for problem in session.problems.values()):
-        raise typer.Exit(1)
+    table = Table(box=None, pad_edge=False)
+    for header in ("name", "what", "where", "status"):
+        table.add_column(header, no_wrap=header == "name")
+    for name in catalogue.names:
+        item = catalogue.item(name)
+        table.add_row(name, *map(escape, (item.title, item.where, press.status(item, folder))))
+    console = shell.console()
+    console.print(table)
+    call = f"tercet {catalogue.name} run"
+    console.print(
+        f"\n`{call} NAME` makes one of them, `{call} all` everything with a report.", highlight=False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,6 +111,7 @@ class Session:
     If `everything` was, what is up to date is left out, and what is missing or fails ends nothing.
     """
 
+    catalogue: Catalogue
     folder: Path
     seeds: int | None
     jobs: int | None
@@ -115,6 +119,16 @@ class Session:
     everything: bool
     options: dict[str, Any]
     problems: dict[str, str] = field(default_factory=dict)
+
+    def run(self, names: list[str]) -> None:
+        """Make the named items, and say where the report is."""
+        wanted = self.catalogue.names if self.everything else dict.fromkeys(names)
+        items = [self.catalogue.item(name) for name in wanted]
+        console = shell.console()
+        for item in items:
+            self.make(item, console)
+        path = (self.folder / "index.html").resolve()
+        console.print(f"\nThe report is {path}", markup=False, highlight=False, soft_wrap=True)
 
     def make(self, item: "Item", console: "Console") -> None:
         """Make an item, tell its verdicts, and write the report: whenever the session ends, there is one."""
@@ -137,7 +151,7 @@ class Session:
         lines = [self.problems[item.name]] if item.name in self.problems else verdicts
         for line in lines:
             console.print(f"  {line}", markup=False, highlight=False)
-        press.write_report(self.folder, self.problems)
+        press.write_report(self.catalogue, self.folder, self.problems)
 
     def _order(self, item: "Item", advance: Callable[[str, int, int], None]) -> "Order":
         from tercet.executors import Processes
@@ -164,7 +178,7 @@ class Session:
 
 
 def _verdicts(item: "Item", out: Path) -> list[str]:
-    """Return what an item says of the paper, in lines; of all claims together, how many fared how."""
+    """Return what came of an item's claims, in lines; of all claims together, how many fared how."""
     from collections import Counter
 
     from tercet.paper import press

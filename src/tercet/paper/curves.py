@@ -9,11 +9,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def curves(runs: "Iterable[tuple[dict[str, Any], pd.DataFrame]]", *, points: int) -> list[dict[str, Any]]:
+def curves(
+    runs: "Iterable[tuple[dict[str, Any], pd.DataFrame]]", *, points: int, column: str = "regret"
+) -> list[dict[str, Any]]:
     """Return each policy's cumulative regret at evenly spaced steps: mean and spread of its seeds."""
     by_policy: dict[str, list[Any]] = {}
     for summary, steps in runs:
-        by_policy.setdefault(summary["policy"], []).append(steps["regret"].cumsum().to_numpy())
+        by_policy.setdefault(summary["policy"], []).append(steps[column].cumsum().to_numpy())
     rows = []
     for policy, regrets in by_policy.items():
         matrix = np.array(regrets)

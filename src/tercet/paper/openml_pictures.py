@@ -42,7 +42,7 @@ def draw(tables: Tables) -> list[Picture]:
 
 def _over_time(curves: "pd.DataFrame") -> Picture:
     curves = curves[curves["policy"].isin(CURVES)]
-    protocols, datasets = _present(curves, "protocol"), _present(curves, "data")
+    protocols, datasets = present(curves, "protocol"), present(curves, "data")
     figure, axes = style.panels(
         len(protocols), len(datasets), height=0.9 + 1.9 * len(protocols), squeeze=False, sharex=True
     )
@@ -69,9 +69,9 @@ def _over_time(curves: "pd.DataFrame") -> Picture:
     style.legend_below(figure)
     rows = "; ".join(EXPLAINED[protocol] for protocol in protocols)
     caption = (
-        f"Cumulative regret on {len(datasets)} classification bandits, {_seeds(curves['seeds'])}. Bands are "
-        "1.96 standard errors of the mean to either side (the paper says 1.96 sigma and not of what). As in "
-        f"the paper, four logged outcomes arrive before each evaluated step. Rows: {rows}. Inputs are raw "
+        f"Cumulative regret on {len(datasets)} classification bandits, {seeds_words(curves['seeds'])}. Bands "
+        "are 1.96 standard errors of the mean to either side (the paper says 1.96 sigma and not of what). As "
+        f"in the paper, four logged outcomes arrive before each evaluated step. Rows: {rows}. Inputs are raw "
         "for linear rivals and C3 as in the paper, and scaled by the history for networks and our C3. C3 and "
         "greedy C3 (black) are our defaults, not in the paper; 'supervised' has seen all labels of the "
         "history and is no bandit."
@@ -80,8 +80,8 @@ def _over_time(curves: "pd.DataFrame") -> Picture:
 
 
 def _everybody(final: "pd.DataFrame") -> Picture:
-    datasets = _present(final, "data")
-    stats = _means(final, ["protocol", "data", "policy"])
+    datasets = present(final, "data")
+    stats = means(final, ["protocol", "data", "policy"])
     # Best first: the mean rank over data sets and protocols, which no single data set can dominate.
     ranks = stats.groupby(["protocol", "data"])["mean"].rank().groupby(stats["policy"]).mean().sort_values()
     places = {policy: -number for number, policy in enumerate(ranks.index)}
@@ -106,7 +106,7 @@ def _everybody(final: "pd.DataFrame") -> Picture:
     axes[0, 0].set_yticks(list(places.values()), list(places))
     axes[0, 0].set_ylim(-len(places) + 0.3, 0.7)
     caption = (
-        f"Regret at the end of {int(final['steps'].max()):,} evaluated steps, {_seeds(_counts(final))}; "
+        f"Regret at the end of {int(final['steps'].max()):,} evaluated steps, {seeds_words(_counts(final))}; "
         "lowest mean rank on top. Filled: 4,000 logged rows (text); open: 40 % logged (scripts). Bars are "
         "1.96 standard errors of the mean. Policies have published constants or our defaults, and nobody is "
         "tuned here; defaults of trees and C3 were chosen while looking at these data sets."
@@ -115,9 +115,9 @@ def _everybody(final: "pd.DataFrame") -> Picture:
 
 
 def _by_history(sizes: "pd.DataFrame") -> Picture:
-    datasets = _present(sizes, "data")
+    datasets = present(sizes, "data")
     known = sorted(set(sizes["history"].astype(float)), key=lambda size: (size % 1, size))  # a share is last
-    stats = _means(sizes.assign(history=sizes["history"].astype(float)), ["data", "history", "policy"])
+    stats = means(sizes.assign(history=sizes["history"].astype(float)), ["data", "history", "policy"])
     figure, axes = style.panels(1, len(datasets), height=2.9, squeeze=False)
     for place, data in zip(axes[0], datasets, strict=True):
         part = stats[stats["data"] == data]
@@ -125,7 +125,7 @@ def _by_history(sizes: "pd.DataFrame") -> Picture:
             line = part[part["policy"] == policy].set_index("history").reindex(known)
             middle, half = line["mean"].to_numpy(), line["half"].to_numpy()
             style.curve(place, np.arange(len(known), dtype=float), middle, half, policy)
-        place.set_xticks(range(len(known)), [_size(size) for size in known])
+        place.set_xticks(range(len(known)), [size_words(size) for size in known])
         place.set_title(TITLES.get(data, data))
         place.set_xlabel("logged rows")
         place.set_ylim(0)
@@ -133,14 +133,15 @@ def _by_history(sizes: "pd.DataFrame") -> Picture:
     style.legend_below(figure)
     caption = (
         f"Regret after {int(sizes['steps'].max()):,} evaluated steps against the number of logged rows, "
-        f"{_seeds(_counts(sizes, 'history'))}; bands are 1.96 standard errors of the mean. Not in the paper. "
-        "Inputs are scaled by the history for everybody, the memory starts with the whole history and "
+        f"{seeds_words(_counts(sizes, 'history'))}; bands are 1.96 standard errors of the mean. Not in the "
+        "paper. Inputs are scaled by the history for everybody, the memory starts with the whole history and "
         "nothing is streamed. Without any history there is no scale to learn and phi stays untrained."
     )
     return Picture(name="openml-history", figure=figure, caption=caption)
 
 
-def _means(rows: "pd.DataFrame", keys: list[str]) -> "pd.DataFrame":
+def means(rows: "pd.DataFrame", keys: list[str]) -> "pd.DataFrame":
+    """Return mean regret by keys, and 1.96 standard errors of it."""
     grouped = rows.groupby(keys)["regret"].agg(["mean", "std", "count"]).reset_index()
     return grouped.assign(half=NORMAL * grouped["std"] / np.sqrt(grouped["count"]))
 
@@ -149,7 +150,7 @@ def _counts(rows: "pd.DataFrame", world: str = "protocol") -> Any:
     return rows.groupby([world, "data", "policy"])["seed"].nunique()
 
 
-def _seeds(counts: Any) -> str:
+def seeds_words(counts: Any) -> str:
     """Return how many seeds there are, in words."""
     least, most = int(counts.min()), int(counts.max())
     if least == most:
@@ -157,11 +158,13 @@ def _seeds(counts: Any) -> str:
     return f"{most} seeds ({least} at least where a policy is slow)"
 
 
-def _present(rows: "pd.DataFrame", column: str) -> list[str]:
+def present(rows: "pd.DataFrame", column: str) -> list[str]:
+    """Return what is in a column, in its order."""
     return list(dict.fromkeys(rows[column]))
 
 
-def _size(size: float) -> str:
+def size_words(size: float) -> str:
+    """Return a number of rows, or a share, for an axis."""
     if size % 1:
         return f"{100 * size:g} %"
     return f"{size:g}" if size < 1000 else f"{size / 1000:g}k"

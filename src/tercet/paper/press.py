@@ -19,7 +19,7 @@ from typing import Any
 from tercet import files
 from tercet.paper import report, style
 from tercet.paper.base import Claim, Item, Order, Tables
-from tercet.paper.catalogue import NAMES, item
+from tercet.paper.catalogue import Catalogue
 from tercet.paper.report import Section
 from tercet.results import Results
 
@@ -67,14 +67,18 @@ def command(item: Item, order: Order) -> str:
     """Return the command that makes the same again; DIR stands for a folder with data sets."""
     flags = {"--quick": order.quick, "--finished": order.finished, "--data DIR": bool(item.needs)}
     options = [flag for flag, given in flags.items() if given]
-    return " ".join(["tercet paper run", item.name, f"--seeds {order.seeds}", *options])
+    return " ".join([_call(item), f"--seeds {order.seeds}", *options])
+
+
+def _call(item: Item) -> str:
+    return f"tercet {item.catalogue.name} run {item.name}"
 
 
 def draw(item: Item, folder: Path) -> None:
     """Draw the tables of a folder again."""
     facts = about(folder)
     if facts is None:
-        raise ValueError(f"{folder} holds no measurement to draw; run `tercet paper run {item.name}` first")
+        raise ValueError(f"{folder} holds no measurement to draw; run `{_call(item)}` first")
     with style.used():
         pictures = item.draw(tables(folder))
         for picture in pictures:
@@ -91,9 +95,9 @@ def about(folder: Path) -> dict[str, Any] | None:
         facts: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         missing = [name for name in FACTS if name not in facts]
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} can not be read ({error}); delete it and run the figure again") from error
+        raise ValueError(f"{path} can not be read ({error}); delete it and run the item again") from error
     if missing:
-        raise ValueError(f"{path} lacks {', '.join(missing)}; delete it and run the figure again")
+        raise ValueError(f"{path} lacks {', '.join(missing)}; delete it and run the item again")
     return facts
 
 
@@ -108,12 +112,12 @@ def tables(folder: Path) -> Tables:
         try:
             found[name] = pd.read_csv(path)
         except (OSError, ValueError) as error:  # what pandas raises is a ValueError
-            raise ValueError(f"{path} can not be read ({error}); run the figure again") from error
+            raise ValueError(f"{path} can not be read ({error}); run the item again") from error
     return found
 
 
 def claims(item: Item, folder: Path) -> list[Claim]:
-    """Return what the tables of a folder say of the paper's claims; nothing where there are none."""
+    """Return what the tables of a folder say of the claims; nothing where there are none."""
     return [] if about(folder) is None else item.claims(tables(folder))
 
 
@@ -140,13 +144,13 @@ def status(item: Item, out: Path) -> str:
     return f"not run; needs {item.needs}" if item.needs else "not run"
 
 
-def write_report(out: Path, problems: Mapping[str, str] = {}) -> Path:
+def write_report(catalogue: Catalogue, out: Path, problems: Mapping[str, str] = {}) -> Path:
     """Write the page of all that is in a folder; `problems` say why an item is not."""
     # The item `claims` is the page's own table.
-    names = [name for name in NAMES if name != "claims"]
-    page = report.page([_section(item(name), out, problems.get(name, "")) for name in names])
+    names = [name for name in catalogue.names if name != "claims"]
+    sections = [_section(catalogue.item(name), out, problems.get(name, "")) for name in names]
     path = out / "index.html"
-    _write(path, page)
+    _write(path, report.page(sections, catalogue))
     return path
 
 
@@ -165,7 +169,7 @@ def _section(item: Item, out: Path, problem: str) -> Section:
             wanted = [f"{name}.csv" for name in facts["tables"]] + [f"{name}.pdf" for name in pictures]
             links = [f"{item.name}/{name}" for name in wanted if (folder / name).exists()]
     except Exception as error:  # one item's damage must not cost the report of the others
-        problem = f"{error}; `tercet paper run {item.name}` makes it again"
+        problem = f"{error}; `{_call(item)}` makes it again"
         facts, judged, pictures, links = None, [], {}, []
     return Section(
         item=item, about=facts, problem=problem, claims=judged, pictures=pictures, files=tuple(links)
@@ -184,7 +188,7 @@ def _ready(folder: Path) -> None:
     missing = [name for name in PACKAGES if find_spec(name) is None]
     if missing:
         raise ModuleNotFoundError(
-            f"the paper's figures need {', '.join(missing)}: pip install 'tercet[train,bench,paper]'"
+            f"measurements and figures need {', '.join(missing)}: pip install 'tercet[train,bench,paper]'"
         )
     try:
         _write(folder / "about.draft", "")

@@ -1,4 +1,4 @@
-"""The report on the paper: one HTML page that needs no network and no scripts."""
+"""The report on the paper, or on our studies: one HTML page that needs no network and no scripts."""
 
 import struct
 from base64 import b64encode
@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tercet.paper.base import Claim, Item, Verdict
+from tercet.paper.base import Claim, Item
+from tercet.paper.catalogue import PAPER, Catalogue
 from tercet.paper.report_page import BODY, ITEM, PAGE, STYLE
 from tercet.paper.style import DOTS
 from tercet.paper.style import PAGE as PAGE_INCHES
@@ -19,6 +20,8 @@ PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 SYMBOLS = {
     "reproduced": "✓",
     "not reproduced": "✗",
+    "reached": "✓",
+    "not reached": "✗",
     "undecided": "~",
     "not testable": "?",
     "not measured": "–",
@@ -27,7 +30,7 @@ SYMBOLS = {
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Section:
-    """An item of the paper with what came of it.
+    """An item with what came of it.
 
     about : what made the tables: command, revision, version, seeds, quick, partial, seconds, finished and
         the pictures' captions; None if it was not run.
@@ -54,20 +57,23 @@ class Line(NamedTuple):
     note: str
 
 
-def page(sections: Sequence[Section]) -> str:
+def page(sections: Sequence[Section], catalogue: Catalogue = PAPER) -> str:
     """Return the report as one HTML document."""
     rows = lines(sections)
     counts = Counter(row.verdict for row in rows)
     body = BODY.format(
+        title=escape(catalogue.title),
+        about=escape(catalogue.about),
+        said=escape(catalogue.said),
         banner=_banner(sections),
-        summary=escape(summary(sections)),
+        summary=escape(summary(sections, catalogue)),
         made=_made(sections),
         contents="\n".join(map(_entry, sections)),
         filters=_filters(counts),
         claims="\n".join(map(_row, rows)),
         items="\n".join(map(_item, sections)),
     )
-    return PAGE.format(style=STYLE, body=body)
+    return PAGE.format(title=escape(catalogue.title), style=STYLE, body=body)
 
 
 def missing(section: Section) -> str:
@@ -87,25 +93,25 @@ def lines(sections: Iterable[Section]) -> list[Line]:
     return table
 
 
-def summary(sections: Sequence[Section]) -> str:
-    """Return how the paper's claims fared, in two sentences."""
+def summary(sections: Sequence[Section], catalogue: Catalogue = PAPER) -> str:
+    """Return how the claims fared, in two sentences."""
     counts = Counter[str](claim.verdict for section in sections for claim in section.claims)
-    shares = ", ".join(f"{counts[verdict]} {verdict}" for verdict in get_args(Verdict))
+    shares = ", ".join(f"{counts[verdict]} {verdict}" for verdict in catalogue.verdicts)
     unmeasured = sum(bool(missing(section)) for section in sections)
     items = f"{unmeasured} of {_count(len(sections), 'item')} not measured."
-    return f"{_count(counts.total(), 'claim')} of the paper: {shares}. {items}"
+    return f"{_count(counts.total(), 'claim')} {catalogue.whose}: {shares}. {items}"
 
 
 def _banner(sections: Sequence[Section]) -> str:
-    """Return a warning if this is not, or not wholly, a measurement at the paper's sizes."""
+    """Return a warning if this is not, or not wholly, a full measurement."""
     measured = [section for section in sections if section.about]
     quick = [section for section in measured if section.about and section.about["quick"]]
     partial = [section for section in measured if section.about and section.about.get("partial")]
     said = []
     if quick:
         said.append(
-            "<strong>A quick run: rough sizes, not the paper's.</strong> It shows that everything runs; "
-            f"do not judge the paper by its verdicts.{_which(quick, measured)}"
+            "<strong>A quick run: rough sizes, not the full ones.</strong> It shows that everything runs; "
+            f"do not judge by its verdicts.{_which(quick, measured)}"
         )
     if partial:
         said.append(
@@ -198,7 +204,7 @@ def _button(name: str, label: str, checked: str = "") -> str:
 
 def _row(line: Line) -> str:
     cells = {
-        "The paper says": _text(line.paper),
+        line.section.item.catalogue.said: _text(line.paper),
         "We measured": _text(line.ours),
         "Verdict": _verdict(line.verdict),
         "Note": _text(line.note),
@@ -214,12 +220,13 @@ def _item(section: Section) -> str:
         name=escape(item.name),
         title=escape(item.title),
         where=escape(item.where),
+        source=escape(item.catalogue.source),
         problem=_problem(section),
         says=_text(item.says),
         tally=_tally(section, in_words=True),
-        claims="\n".join(map(_beside, section.claims)),
+        claims="\n".join(_beside(claim, item.catalogue.source) for claim in section.claims),
         pictures="".join(_picture(section, name) for name in section.pictures),
-        deviations=_deviations(item.deviations),
+        deviations=_deviations(item),
         files=_files(section.files),
         made=_made([section]),
     )
@@ -235,12 +242,11 @@ def _problem(section: Section) -> str:
     return f'<p class="problem">{said}</p>\n'
 
 
-def _beside(claim: Claim) -> str:
+def _beside(claim: Claim, source: str) -> str:
     note = f'<p class="note">{_text(claim.note)}</p>' if claim.note else ""
     ours = f"<p>{_verdict(claim.verdict)}</p><p>{_text(claim.ours)}</p>{note}"
-    return (
-        f'<tr><td data-label="The paper">{_text(claim.paper)}</td><td data-label="Measured">{ours}</td></tr>'
-    )
+    said = f'<td data-label="{escape(source)}">{_text(claim.paper)}</td>'
+    return f'<tr>{said}<td data-label="Measured">{ours}</td></tr>'
 
 
 def _picture(section: Section, name: str) -> str:
@@ -257,11 +263,11 @@ def _picture(section: Section, name: str) -> str:
     return f"<figure>{image}<figcaption>{caption}</figcaption></figure>\n"
 
 
-def _deviations(deviations: Sequence[str]) -> str:
-    if not deviations:
+def _deviations(item: Item) -> str:
+    if not item.deviations:
         return ""
-    points = "".join(f"<li>{_text(deviation)}</li>" for deviation in deviations)
-    return f'<h3>Where we do otherwise than the paper</h3>\n<ul class="deviations">{points}</ul>\n'
+    points = "".join(f"<li>{_text(deviation)}</li>" for deviation in item.deviations)
+    return f'<h3>{escape(item.catalogue.deviations)}</h3>\n<ul class="deviations">{points}</ul>\n'
 
 
 def _files(files: Sequence[str]) -> str:

@@ -1,9 +1,8 @@
-"""Words and looks of the paper's report; `tercet.paper.report` fills them in."""
+"""Words and looks of the report; `tercet.paper.report` fills them in."""
 
 BODY = """<header>
-<h1>The C3 paper, figure by figure</h1>
-<p>Each figure, table and theorem of the paper, measured again with tercet. What the paper says stands beside
-what we measured; verdicts are computed from the measured rows by rules written in the code.</p>
+<h1>{title}</h1>
+<p>{about}</p>
 {banner}<p class="summary">{summary}</p>
 {made}
 </header>
@@ -18,7 +17,7 @@ what we measured; verdicts are computed from the measured rows by rules written 
 <h2 id="claims">All claims</h2>
 {filters}
 <table class="claims">
-<thead><tr><th scope="col">Item</th><th scope="col">The paper says</th><th scope="col">We measured</th>\
+<thead><tr><th scope="col">Item</th><th scope="col">{said}</th><th scope="col">We measured</th>\
 <th scope="col">Verdict</th><th scope="col">Note</th></tr></thead>
 <tbody>
 {claims}
@@ -32,9 +31,9 @@ ITEM = """<section class="item" id="{name}" aria-labelledby="{name}.title">
 <h2 id="{name}.title">{title}</h2>
 <p class="where">{where}</p>
 {problem}<table class="beside">
-<thead><tr><th scope="col">The paper</th><th scope="col">Measured</th></tr></thead>
+<thead><tr><th scope="col">{source}</th><th scope="col">Measured</th></tr></thead>
 <tbody>
-<tr><td data-label="The paper"><p>{says}</p></td><td data-label="Measured">{tally}</td></tr>
+<tr><td data-label="{source}"><p>{says}</p></td><td data-label="Measured">{tally}</td></tr>
 {claims}
 </tbody>
 </table>
@@ -47,7 +46,7 @@ PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light">
-<title>The C3 paper, figure by figure</title>
+<title>{title}</title>
 <style>
 {style}</style>
 </head>
@@ -88,7 +87,9 @@ code { font: 13px/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace;
   print-color-adjust: exact; -webkit-print-color-adjust: exact; }
 .verdict .mark b { color: #fff; }
 .reproduced { color: #00694f; }
+.reached { color: #00694f; }
 .not-reproduced { color: #b03f00; }
+.not-reached { color: #b03f00; }
 .undecided { color: #6b5b00; }
 .not-testable { color: #005a94; }
 .not-measured { color: #666; }
@@ -127,6 +128,8 @@ td .note { margin: 4px 0 0; }
 @media screen {  /* what is printed is always the whole table */
   .all:has(#show-reproduced:checked) tbody tr:not(.is-reproduced),
   .all:has(#show-not-reproduced:checked) tbody tr:not(.is-not-reproduced),
+  .all:has(#show-reached:checked) tbody tr:not(.is-reached),
+  .all:has(#show-not-reached:checked) tbody tr:not(.is-not-reached),
   .all:has(#show-undecided:checked) tbody tr:not(.is-undecided),
   .all:has(#show-not-testable:checked) tbody tr:not(.is-not-testable),
   .all:has(#show-not-measured:checked) tbody tr:not(.is-not-measured) { display: none; }

@@ -49,6 +49,7 @@ LOOKS: Mapping[str, Look] = {
     "C3": Look(BLACK, "-", "s", 1.8),
     "C3, greedy": Look(BLACK, DASH, "^", 1.4),
     "C3, NWKR": Look(BLACK, DOT, "v", 1.4),
+    "C3, keeping everything": Look(BLACK, DASHDOT, "D", 1.4),
     "LinUCB": Look(BLUE, "-", "D"),
     "LinUCB, shared": Look(BLUE, LONG, "d"),
     "LinTS": Look(BLUE, DASH, "<"),

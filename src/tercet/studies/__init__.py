@@ -1,0 +1,1 @@
+"""Measurements behind our own claims, each remade by one command (`tercet study`)."""

@@ -1,0 +1,45 @@
+"""The picture of regret under drift: a panel a kind."""
+
+import numpy as np
+
+from tercet.paper import style
+from tercet.paper.base import Picture, Tables
+from tercet.paper.openml_pictures import present, seeds_words
+from tercet.paper.style import NORMAL
+
+COLUMNS = 3
+
+
+def draw(tables: Tables) -> list[Picture]:
+    """Draw the kinds that were played."""
+    curves = tables["curves"]
+    kinds = present(curves, "kind")
+    rows = -(-len(kinds) // COLUMNS)
+    figure, axes = style.panels(rows, COLUMNS, height=1.2 + 1.9 * rows, squeeze=False, sharex=True)
+    for number, place in enumerate(axes.flat):
+        if number >= len(kinds):
+            place.set_axis_off()
+            continue
+        part = curves[curves["kind"] == kinds[number]]
+        for policy in style.in_order(part["policy"]):
+            line = part[part["policy"] == policy].sort_values("step")
+            half = NORMAL * line["sd"] / np.sqrt(line["seeds"])
+            style.curve(place, line["step"].to_numpy(), line["mean"].to_numpy(), half.to_numpy(), policy)
+        place.set_title(kinds[number])
+        place.set_xlim(0, curves["step"].max())
+        place.set_ylim(0)
+        place.tick_params(labelbottom=True)
+        if number + COLUMNS >= len(kinds):
+            place.set_xlabel("steps")
+        if number % COLUMNS == 0:
+            place.set_ylabel("dynamic regret (rewards)")
+    style.legend_below(figure)
+    counts = tables["final"].groupby(["kind", "policy"])["seed"].nunique()
+    caption = (
+        f"Cumulative dynamic regret (the best arm's expected reward less the played one's, then and there) "
+        f"under {len(kinds)} kinds of drift, {seeds_words(counts)}; bands are 1.96 standard errors of the "
+        "mean. All know the same log of evenly drawn arms. Tuned policies chose their settings on it, "
+        "half-lives among them; C3 does so by itself. Uncoupled, lying and stationary worlds are controls, "
+        "in which coupling, or following drift, can not pay."
+    )
+    return [Picture(name="drift", figure=figure, caption=caption)]

@@ -1,0 +1,92 @@
+"""What we expected under drift, judged on made-up tables."""
+
+from io import StringIO
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tercet.studies.drift_claims import CONTROLS, COUPLED, claims
+
+GOOD = {"C3": 100.0, "C3, keeping everything": 101.0, "LinUCB, tuned": 150.0, "uniform": 300.0}
+
+
+def final(regrets: dict[str, float], kinds: tuple[str, ...] = (*COUPLED, *CONTROLS)) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"kind": kind, "policy": policy, "seed": seed, "steps": 100}
+            | {"regret": regret + 5 * seed + 0.1 * (seed * len(policy) % 3)}
+            for kind in kinds
+            for policy, regret in regrets.items()
+            for seed in range(5)
+        ]
+    )
+
+
+def recovery(ours: list[float], theirs: list[float]) -> pd.DataFrame:
+    """Return the table as it is read back: the first of each is of all worlds."""
+    rows = [
+        {"kind": "abrupt", "policy": policy, "without": np.nan if number < 0 else number, "steps": steps}
+        for policy, values in (("C3", ours), ("C3, keeping everything", theirs))
+        for number, steps in enumerate(values, start=-1)
+    ]
+    return pd.read_csv(StringIO(pd.DataFrame(rows).to_csv(index=False)))
+
+
+FAST = recovery([40.0] * 5, [100.0] * 5)
+
+
+def verdicts(regrets: dict[str, float], table: pd.DataFrame = FAST) -> dict[str, str]:
+    found = claims({"final": final(regrets), "recovery": table})
+    names = (*COUPLED, *CONTROLS, "recovery", "cheap")
+    return dict(zip(names, (claim.verdict for claim in found), strict=True))
+
+
+def test_everything_can_be_reached() -> None:
+    assert set(verdicts(GOOD).values()) == {"reached"}
+
+
+def test_each_is_about_its_own_kind() -> None:
+    for claim, kind in zip(claims({"final": final(GOOD)}), (*COUPLED, *CONTROLS), strict=False):
+        assert claim.paper.startswith(kind.capitalize())
+
+
+def test_a_better_rival_refutes_where_c3_should_be_best_and_may_be_near_in_controls() -> None:
+    found = verdicts(GOOD | {"LinUCB, tuned": 95.0})
+    assert {found[kind] for kind in COUPLED} == {"not reached"}
+    assert {found[kind] for kind in CONTROLS} == {"reached"}
+    far = verdicts(GOOD | {"LinUCB, tuned": 80.0})
+    assert {far[kind] for kind in CONTROLS} == {"not reached"}
+
+
+def test_variants_of_c3_count_as_rivals() -> None:
+    assert verdicts(GOOD | {"C3, greedy": 90.0})["seasonal"] == "not reached"
+
+
+def test_forgetting_must_be_cheap_where_nothing_changes() -> None:
+    found = verdicts(GOOD | {"C3, keeping everything": 94.0})
+    assert found["cheap"] == "not reached"
+    assert found["stationary"] == "reached"  # 3 % is for this, 10 % for that
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "verdict"),
+    [
+        ([40.0] * 5, [100.0] * 5, "reached"),
+        ([40.0] * 5, [np.inf] * 5, "reached"),
+        ([60.0] * 5, [100.0] * 5, "not reached"),
+        ([np.inf] * 5, [np.inf] * 5, "not reached"),
+        ([40.0, 40.0, 40.0, 40.0, 60.0], [100.0] * 5, "undecided"),  # it hangs on one world
+        ([40.0] * 2, [100.0] * 2, "undecided"),  # a single world
+        ([np.nan] * 5, [100.0] * 5, "not testable"),  # no jump
+    ],
+)
+def test_recovery_is_twice_as_fast_whichever_world_is_left_out(
+    ours: list[float], theirs: list[float], verdict: str
+) -> None:
+    assert verdicts(GOOD, recovery(ours, theirs))["recovery"] == verdict
+
+
+def test_what_was_not_played_is_not_testable() -> None:
+    found = claims({"final": final(GOOD, ("seasonal",))})
+    assert [claim.verdict for claim in found] == ["reached"] + 10 * ["not testable"]
