@@ -82,7 +82,7 @@ def test_the_paper_and_the_default_are_configurations_of_one_class() -> None:
     assert paper.training == Training.paper()
 
 
-def test_the_default_prior_is_one_outcome_of_the_historys_mean(rng: np.random.Generator) -> None:
+def test_the_default_prior_is_three_outcomes_of_the_historys_mean(rng: np.random.Generator) -> None:
     policy = C3(phi=arms_only)
     policy.fit(rows(98, rewards=np.repeat([1.0, 0.0], [24, 74])), rng)
     far = policy.choose([], [[1e6, 1e6]], rng).posterior

@@ -12,6 +12,7 @@ from tercet.policies import calibration
 from tercet.policies.calibration import (
     BANDWIDTHS,
     BLUNTEST,
+    PRIOR_WEIGHT,
     PULLS,
     SHARPEST,
     STACKING,
@@ -83,7 +84,7 @@ def places(
     """At each place the truth is drawn from a Beta distribution around the estimate, and many rows share it."""
     rng = np.random.default_rng(seed)
     means, counts = rng.uniform(0.1, 0.9, size=count), rng.uniform(1, 10, size=count)
-    total = factor * counts + 1
+    total = factor * counts + PRIOR_WEIGHT
     truth = means if np.isinf(factor) else rng.beta(total * means, total * (1 - means))
     rewards = (rng.random((count, rows)) < truth[:, None]).astype(float)
     return np.repeat(means, rows), np.repeat(counts, rows), rewards.ravel(), [np.ones((rows, rows))] * count
@@ -215,7 +216,7 @@ def test_views_of_a_kind_share_all_but_their_phi() -> None:
     for view in views:
         assert BLUNTEST <= view.sharpness <= SHARPEST
         mean = (history.rewards.sum() + 1) / 82
-        np.testing.assert_allclose(view.counts, [mean, 1 - mean])
+        np.testing.assert_allclose(view.counts, [PRIOR_WEIGHT * mean, PRIOR_WEIGHT * (1 - mean)])
 
 
 def variance(trained: list[Trained], history: Feedback) -> float:

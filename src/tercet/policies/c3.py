@@ -63,7 +63,7 @@ class C3:
         Factor from kernel mass to Beta counts; None: so that the posterior is as wide as the estimates are
         wrong on held-out outcomes.
     prior
-        Beta counts before any evidence; None: one outcome of the history's mean reward, which pulls on
+        Beta counts before any evidence; None: three outcomes of the history's mean reward, which pulls on
         estimates as strongly as predicts best.
     spread
         Standard deviation of the draws, as a share of the posterior's. 1 is the algorithm as published;

@@ -10,7 +10,7 @@ from tercet.embedding.inference import Phi
 from tercet.embedding.learning import Shape, learn, learn_committee
 from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.unlearned import unlearned
-from tercet.policies.calibration import PRIOR_WEIGHT, Fixed, Trained, convene
+from tercet.policies.calibration import Fixed, Trained, convene
 from tercet.policies.views import View
 from tercet.reference.forgetting import Decay, Forgetting
 from tercet.types import Feedback, Ids
@@ -24,7 +24,7 @@ PIECES = (0, 16)  # of a column, by kind of network
 FOLDS = 2  # each held out from one network of a kind
 HELD, FEW, MOST_HELD = 0.15, 250, 4_096  # share of the history in a fold; up to a quarter of a small one
 
-BANDWIDTH, SHARPNESS = 1.0, 3.0  # where no history has said better
+BANDWIDTH, SHARPNESS, PRIOR_WEIGHT = 1.0, 3.0, 1.0  # where no history has said better
 
 
 def usual(policy: "C3", embed: Phi, *, mean: float = 0.5) -> View:

@@ -26,7 +26,7 @@ HALF_LIVES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128)  # in length
 SHORTEST = 30  # outcomes in a half-life, at least
 SURE = 2.0  # standard errors by which forgetting must win
 SHARPEST, BLUNTEST = 300.0, 0.3
-PRIOR_WEIGHT = 1.0  # outcomes that the mean reward is worth where there is no evidence
+PRIOR_WEIGHT = 3.0  # outcomes that the mean reward is worth where there is no evidence
 STACKING = 5.0  # outcomes' worth of an equal share for every kind
 
 
