@@ -25,7 +25,8 @@ def unlearned(history: Feedback, rng: np.random.Generator) -> Perceptron:
     picked = rng.permutation(len(history))[:ROWS]
     rows = history[picked]
     context_scale, arm_scale = LIKELY
-    if len(rows) >= 4:
+    # Equal rewards are foretold best by the widest kernel, which would never tell arms apart again.
+    if len(rows) >= 4 and rows.rewards.min() < rows.rewards.max():
         context_scale, arm_scale = _scales(
             _squares(_mapped(rows.contexts, contexts)), _squares(_mapped(rows.arms, arms)), rows.rewards
         )
