@@ -87,7 +87,7 @@ def test_the_default_prior_is_three_outcomes_of_the_historys_mean(rng: np.random
     policy.fit(rows(98, rewards=np.repeat([1.0, 0.0], [24, 74])), rng)
     far = policy.choose([], [[1e6, 1e6]], rng).posterior
     assert far is not None
-    assert (far.alpha[0], far.beta[0], far.mass[0]) == (0.25, 0.75, 0.0)
+    assert (far.alpha[0], far.beta[0], far.mass[0]) == (0.75, 2.25, 0.0)
 
 
 def test_an_empty_history_and_an_empty_memory_still_decide(rng: np.random.Generator) -> None:

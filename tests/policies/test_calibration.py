@@ -288,7 +288,7 @@ def test_a_world_that_stays_is_not_forgotten() -> None:
         convene(two_folds(240, seed=seed), signs(240, seed=seed), fixed(bandwidth=1.0))[1]
         for seed in range(20)
     ]
-    # Two standard errors are passed by chance in 1 of 44 tries, and up to four half-lives are tried.
+    # Two and a half standard errors are passed by chance in 1 of 160 tries, and up to four half-lives are tried.
     assert sum(half_life is not None for half_life in found) <= 2
 
 
@@ -315,6 +315,21 @@ def test_a_level_that_flips_is_forgotten_about_as_fast_as_serves_best(
     _, half_life = convene(two_folds(1600, seed=seed), history, fixed(bandwidth=1.0))
     assert half_life is not None
     assert 1 / 4 < half_life / best_half_life(history) < 4
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_same_evidence_twice_is_no_more_evidence_of_drift(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = signs(400, seed=seed, flip=150, gap=0.5)
+    once, again = (two_folds(400, seed=seed, kind=kind) for kind in (0, 1))
+    chosen = []
+    for errors in np.arange(0.0, 8.0, 0.5):
+        monkeypatch.setattr(calibration, "SURE", errors)
+        found = [convene(trained, history, fixed(bandwidth=1.0))[1] for trained in (once, [*once, *again])]
+        assert found[0] == found[1]
+        chosen.append(found[0])
+    assert chosen[0] != chosen[-1]  # one of these was the limit
 
 
 def test_no_half_life_is_shorter_than_so_many_outcomes() -> None:

@@ -24,7 +24,7 @@ OWN_BANDWIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)  # in typical distances
 PULLS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # kernel mass that the mean reward is worth in an estimate
 HALF_LIVES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128)  # in lengths of the history
 SHORTEST = 30  # outcomes in a half-life, at least
-SURE = 2.0  # standard errors by which forgetting must win
+SURE = 2.5  # standard errors by which the best of several half-lives must win
 SHARPEST, BLUNTEST = 300.0, 0.3
 PRIOR_WEIGHT = 3.0  # outcomes that the mean reward is worth where there is no evidence
 STACKING = 5.0  # outcomes' worth of an equal share for every kind
@@ -86,21 +86,30 @@ def convene(trained: list[Trained], history: Feedback, fixed: Fixed) -> tuple[li
 
 
 def _half_life(sights: list[Sight], grids: list[tuple[float, ...]], mean: float) -> float | None:
-    """Return the half-life that foretells the newer half best, None if none beats keeping everything."""
-    rewards = np.concatenate([sight.history.rewards[sight.asked] for sight in sights])
+    """Return the half-life that foretells the newer half best, None if none surely beats keeping all."""
     times = sights[0].times[sights[0].seen]
     span = float(np.ptp(times))
+    # Views of the same fold are asked for the same rows: their mean foretells, so that each row counts once.
+    folds: dict[bytes, list[int]] = {}
+    for number, sight in enumerate(sights):
+        folds.setdefault(sight.asked.tobytes(), []).append(number)
+    rewards = np.concatenate(
+        [sights[group[0]].history.rewards[sights[group[0]].asked] for group in folds.values()]
+    )
     if not span or not len(rewards):
         return None
 
     def losses(half_life: float | None) -> Vector:
-        middles = [grid[len(grid) // 2] for grid in grids]
         found = threads.each(
-            lambda pair: pair[0].replay(pair[1], half_life), list(zip(sights, middles, strict=True))
+            lambda pair: pair[0].replay(pair[1][len(pair[1]) // 2], half_life),
+            list(zip(sights, grids, strict=True)),
         )
-        each = [
-            log_loss(np.concatenate([_shrunk(e, pull, mean) for e in found]), rewards) for pull in (0.1, 1.0)
-        ]
+        each = []
+        for pull in (0.1, 1.0):
+            means = [
+                np.mean([_shrunk(found[i], pull, mean) for i in group], axis=0) for group in folds.values()
+            ]
+            each.append(log_loss(np.concatenate(means), rewards))
         return min(each, key=lambda loss: float(loss.mean()))
 
     kept = losses(None)
