@@ -94,6 +94,18 @@ def test_the_pieces_of_a_column_hold_equally_many_rows() -> None:
     assert np.abs(np.bincount(inside, minlength=9)[1:] - 50).max() <= 1
 
 
+@pytest.mark.parametrize("usual", [0.0, -3.0, 1e9])
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.49])
+def test_the_rare_values_of_a_column_that_mostly_has_one_are_no_giants(share: float, usual: float) -> None:
+    rng = np.random.default_rng(0)
+    column = np.full(1000, usual)
+    rare = rng.permutation(1000)[: round(1000 * share)]
+    column[rare] += 200 * rng.uniform(0.5, 1.5, size=len(rare))
+    found = Encoding.of(column[:, None])(column[:, None])[:, 0]
+    assert (np.delete(found, rare) == 0).all()
+    assert np.sqrt(np.square(found[rare]).mean()) == pytest.approx(1)
+
+
 def test_each_piece_looks_at_its_own_column() -> None:
     inputs = skewed()
     fitted = Encoding.of(inputs, pieces=6)

@@ -62,11 +62,15 @@ class Encoding:
         plain = (np.zeros(width), np.ones(width))
         centre, scale = scaling(inputs) if len(inputs) and width else plain
         lowest, highest = (inputs.min(axis=0), inputs.max(axis=0)) if len(inputs) else plain
-        # A column of two values stays 0 or 1: standardised, a rare category would be a giant. What differs by
-        # a rounding is constant.
+        # What differs by a rounding is constant.
         several = highest - lowest > 1e-12 * np.maximum(np.abs(lowest), np.abs(highest)) + 1e-30
+        # A column of two values stays 0 or 1: standardised, a rare category would be a giant.
         binary = ((inputs == lowest) | (inputs == highest)).all(axis=0) & several
         centre, scale = np.where(binary, lowest, centre), np.where(binary, highest - lowest, scale)
+        # So would the rare values of a column that mostly has one, such as a count or a pixel.
+        usual, spread, spiked = _spikes(inputs)
+        spiked &= several & ~binary
+        centre, scale = np.where(spiked, usual, centre), np.where(spiked, spread, scale)
         found = []
         if pieces and len(inputs):
             found = _pieces((inputs - centre) / scale, np.flatnonzero(several & ~binary), pieces)
@@ -108,6 +112,18 @@ class Encoding:
         """Rebuild what `to_arrays` returned."""
         names = ("centre", "scale", "columns", "lows", "widths")
         return cls(**{name: arrays[name] for name in names})
+
+
+def _spikes(inputs: Matrix) -> tuple[Vector, Vector, Array]:
+    """The usual value of each column, how far the others are from it, and whether they are fewer than half."""
+    if not len(inputs):
+        return np.zeros(inputs.shape[1]), np.ones(inputs.shape[1]), np.zeros(inputs.shape[1], dtype=bool)
+    usual = np.median(inputs, axis=0)
+    away = np.abs(inputs - usual)
+    others, farthest = (away > 0).sum(axis=0), away.max(axis=0)
+    unit = np.where(farthest > 0, farthest, 1.0)  # squares of anything finite stay finite
+    spread = unit * np.sqrt(np.square(away / unit).sum(axis=0) / np.maximum(others, 1))
+    return usual, np.maximum(spread, farthest / FARTHEST), (2 * others < len(inputs)) & (farthest > 0)
 
 
 def _pieces(scaled: Matrix, columns: Ids, most: int) -> list[tuple[int, Vector]]:
