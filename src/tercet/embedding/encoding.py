@@ -115,7 +115,7 @@ class Encoding:
 
 
 def _spikes(inputs: Matrix) -> tuple[Vector, Vector, Array]:
-    """The usual value of each column, how far the others are from it, and whether they are fewer than half."""
+    """The usual value of each column, how far others are from it, and whether they are fewer than half."""
     if not len(inputs):
         return np.zeros(inputs.shape[1]), np.ones(inputs.shape[1]), np.zeros(inputs.shape[1], dtype=bool)
     usual = np.median(inputs, axis=0)
