@@ -64,6 +64,32 @@ def test_float32_embeddings_need_no_second_half() -> None:
     np.testing.assert_allclose(references.densities, world.densities(), rtol=1e-10)
 
 
+@pytest.mark.parametrize("half_life", [None, 7.0])
+def test_moved_outcomes_are_those_that_were_appended_there(half_life: float | None) -> None:
+    world, elsewhere = World(4, 60), np.random.default_rng(0).normal(size=(60, 2))
+    references = ReferenceSet(dim=3, bandwidth=0.7, half_life=half_life)
+    references.append(world.points, world.rewards)
+    gone = np.arange(60) % 5 == 0
+    references.forget(gone)
+    kept = np.flatnonzero(~gone)
+    moved = references.moved(elsewhere[kept], bandwidth=1.3)
+    expected = ReferenceSet(dim=2, bandwidth=1.3, half_life=half_life)
+    expected.append(elsewhere[kept], world.rewards[kept], kept.astype(float), kept)
+    np.testing.assert_array_equal(moved.ids, kept)
+    np.testing.assert_array_equal(moved.times, kept)
+    np.testing.assert_array_equal(moved.rewards, expected.rewards)
+    np.testing.assert_allclose(moved.densities, expected.densities, rtol=1e-10)
+    moved.append(elsewhere[:1], [1.0])
+    assert (moved.ids[-1], moved.newest) == (60, 60.0)  # the count goes on
+    with pytest.raises(ValueError, match="as many as the references, 48; got 60"):
+        references.moved(elsewhere, bandwidth=1.0)
+
+
+def test_an_empty_memory_can_be_moved() -> None:
+    references = ReferenceSet(dim=3, bandwidth=0.7).moved(np.empty((0, 2)), bandwidth=1.0)
+    assert (len(references), references.dim, references.bandwidth) == (0, 2, 1.0)
+
+
 @pytest.mark.soak
 def test_a_long_random_life_stays_exact() -> None:
     world = World(3, 20_000)

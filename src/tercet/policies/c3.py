@@ -15,7 +15,7 @@ from tercet import checks, coupled, interrupts, posterior, threads
 from tercet.checks import Matrix, Vector
 from tercet.embedding.learning import as_function
 from tercet.embedding.options import LeaveOneOut, Training
-from tercet.policies import c3_fit
+from tercet.policies import c3_fit, early
 from tercet.policies.base import drawn, highest, offered
 from tercet.policies.views import View, combined, overlap
 from tercet.reference.evidence import Evidence, explain
@@ -32,7 +32,9 @@ class State:
     forgetting: Forgetting | None = None
     widths: tuple[int, int] | None = None  # features of a context and of an arm
     timed: bool | None = None  # whether outcomes come with times
+    logged: int = 0  # outcomes that fit was given
     learned: int = 0  # outcomes since fit
+    early: Feedback | None = None  # what is remembered, as it came, while the view still changes with it
 
     @property
     def references(self) -> ReferenceSet | None:
@@ -174,7 +176,13 @@ class C3:
         Ctrl-C ends the training early and keeps phi's best epoch; before the first, nothing changes.
         """
         views, forgetting = c3_fit.fitted(self, history, rng)
-        state = State(views=views, forgetting=forgetting, widths=_widths(history))
+        state = State(
+            views=views,
+            forgetting=forgetting,
+            widths=_widths(history),
+            logged=len(history),
+            early=early.kept(self, history, remember=remember),
+        )
         if remember and len(history):
             memories = threads.each(lambda view: self._memory_of(history, state, view), views)
             for view, memory in zip(views, memories, strict=True):
@@ -214,33 +222,18 @@ class C3:
         """Append outcomes and forget what is stale (Algorithm 2, lines 8-10; section 4.2)."""
         if not len(feedback):
             return
-        state, timed = self.state, feedback.times is not None
+        self._views()  # without any, there is nothing to learn with
         self._check_widths(_widths(feedback))
-        if state.timed not in (None, timed):
+        if self.state.timed not in (None, feedback.times is not None):
             raise ValueError("times must come with every outcome or with none; got both kinds")
-        points = [
-            checks.matrix("phi's result", view.embed(feedback.contexts, feedback.arms))
-            for view in self._views()
-        ]
-        memories = [
-            self._new_references(state, view, where.shape[1]) if view.references is None else view.references
-            for view, where in zip(state.views, points, strict=True)
-        ]
-        for memory, where in zip(memories, points, strict=True):
-            memory.check(where)
-        with interrupts.held():  # from here on nothing can fail: all of it is learned, or none
-            state.widths, state.timed = _widths(feedback), timed
-            for view, memory in zip(state.views, memories, strict=True):
-                view.references = memory
-            done = 0
-            while done < len(feedback):
-                wait = state.forgetting.until_next(state.learned) if state.forgetting else None
-                part = slice(done, None if wait is None else done + wait)
-                outcomes = feedback[part]
-                for memory, where in zip(memories, points, strict=True):
-                    memory.append(where[part], outcomes.rewards, outcomes.times, outcomes.ids)  # lines 9, 10
-                state.learned, done = state.learned + len(outcomes), done + len(outcomes)
-                self._forget(state)
+        if early.steady(self.state, feedback):
+            self._learn(self.state, feedback)
+            return
+        state = early.draft(self.state)  # all of it is learned, or none
+        for outcomes in early.steps(state, feedback):
+            self._learn(state, outcomes)
+            early.renew(self, state)
+        object.__setattr__(self, "state", state)
 
     def embed(self, contexts: Any, arms: Any) -> Matrix:
         """Return phi of paired rows; of several views, side by side in units of their bandwidths."""
@@ -314,6 +307,33 @@ class C3:
         memory.append(points, history.rewards, history.times, history.ids)
         return memory
 
+    def _learn(self, state: State, feedback: Feedback) -> None:
+        """Append outcomes to the memory of each view, and forget where it is due."""
+        points = [
+            checks.matrix("phi's result", view.embed(feedback.contexts, feedback.arms))
+            for view in state.views
+        ]
+        memories = [
+            self._new_references(state, view, where.shape[1]) if view.references is None else view.references
+            for view, where in zip(state.views, points, strict=True)
+        ]
+        for memory, where in zip(memories, points, strict=True):
+            memory.check(where)
+        raw = None if state.early is None else early.appended(state.early, feedback)
+        with interrupts.held():  # from here on nothing can fail: all of it is learned, or none
+            state.widths, state.timed, state.early = _widths(feedback), feedback.times is not None, raw
+            for view, memory in zip(state.views, memories, strict=True):
+                view.references = memory
+            done = 0
+            while done < len(feedback):
+                wait = state.forgetting.until_next(state.learned) if state.forgetting else None
+                part = slice(done, None if wait is None else done + wait)
+                outcomes = feedback[part]
+                for memory, where in zip(memories, points, strict=True):
+                    memory.append(where[part], outcomes.rewards, outcomes.times, outcomes.ids)  # lines 9, 10
+                state.learned, done = state.learned + len(outcomes), done + len(outcomes)
+                self._forget(state)
+
     def _new_references(self, state: State, view: View, dim: int) -> ReferenceSet:
         half_life = state.forgetting.half_life if isinstance(state.forgetting, Decay) else None
         return ReferenceSet(
@@ -325,14 +345,16 @@ class C3:
         )
 
     def _forget(self, state: State) -> None:
-        if state.forgetting is None:
+        if state.forgetting is None or state.references is None:
+            return
+        stale = state.forgetting.stale(state.references, state.learned)
+        if stale is None:
             return
         for view in state.views:
-            if view.references is None:
-                continue
-            stale = state.forgetting.stale(view.references, state.learned)
-            if stale is not None:
-                view.references.forget(stale)
+            assert view.references is not None
+            view.references.forget(stale)
+        if state.early is not None:
+            state.early = state.early[~stale]
 
     def _views(self) -> list[View]:
         if not self.state.views:

@@ -10,6 +10,7 @@ from tercet.checks import Array
 from tercet.embedding.inference import Perceptron
 from tercet.embedding.options import LeaveOneOut, Training
 from tercet.embedding.residual import Residual
+from tercet.policies import early
 from tercet.policies.c3 import C3
 from tercet.policies.views import View
 from tercet.reference.exact import Engine, ReferenceSet
@@ -43,8 +44,13 @@ def write(policy: C3, path: str | PathLike[str]) -> None:
         "forgetting": to_spec(state.forgetting),
         "widths": state.widths,
         "timed": state.timed,
+        "logged": state.logged,
         "learned": state.learned,
+        "early": state.early is not None,
     }
+    if state.early is not None:
+        columns = {name: getattr(state.early, name) for name in early.COLUMNS}
+        arrays |= {f"early.{name}": column for name, column in columns.items() if column is not None}
     checkpoint.write(path, KIND, arrays, spec)
 
 
@@ -64,7 +70,12 @@ def read(path: str | PathLike[str], *, phi: Any, engine: Engine) -> C3:
         state.views = _views(spec["views"], arrays, state.views, engine)
         state.forgetting = from_spec(spec["forgetting"])
         state.widths = None if spec["widths"] is None else (int(spec["widths"][0]), int(spec["widths"][1]))
-        state.timed, state.learned = spec["timed"], int(spec["learned"])
+        state.timed = spec["timed"]
+        state.logged, state.learned = (
+            checks.whole(name, spec[name], least=0) for name in ("logged", "learned")
+        )
+        if spec["early"]:
+            state.early = early.restored(_part(arrays, "early."), state)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise checkpoint.CheckpointError(f"{path} can not be loaded as a C3 policy: {error}") from error
     return policy

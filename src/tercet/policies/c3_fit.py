@@ -41,14 +41,12 @@ def usual(policy: "C3", embed: Phi, *, mean: float = 0.5) -> View:
 def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> tuple[list[View], Forgetting | None]:
     """Return the views of a history, and the rule by which they forget."""
     rule = None if isinstance(policy.forgetting, str) else policy.forgetting
-    mean = float((history.rewards.sum() + 1) / (len(history) + 2))  # never 0 or 1: nothing is impossible
     options = replace(policy.training, importance=policy.importance)  # learn what is decided with
-    ours = policy.phi is None and policy.hidden is None
-    if ours and len(history) < LEAST:
-        return [usual(policy, unlearned(history, rng), mean=mean)], rule
+    if ours(policy) and len(history) < LEAST:
+        return [plain(policy, history, rng)], rule
     choosing = isinstance(options, LeaveOneOut) and len(history) >= LEAST
-    folds = _folds(len(history), rng, count=FOLDS if ours else 1) if choosing else []
-    if ours and isinstance(options, LeaveOneOut):
+    folds = _folds(len(history), rng, count=FOLDS if ours(policy) else 1) if choosing else []
+    if ours(policy) and isinstance(options, LeaveOneOut):
         trained = _committee(policy, history, folds, rng, options)
     else:
         embed = learn(
@@ -62,20 +60,42 @@ def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> tuple[l
             held=folds[0] if folds else None,
         )
         if not choosing:
-            return [usual(policy, embed, mean=mean)], rule
+            return [usual(policy, embed, mean=_mean(history))], rule
         trained = [Trained(embed=embed, kind=0, held=folds[0], own=policy.phi is not None)]
-    fixed = Fixed(
+    views, half_life = convene(trained, history, _fixed(policy))
+    if half_life is not None and rule is None:
+        rule = Decay(half_life=half_life)
+    return views, rule
+
+
+def ours(policy: "C3") -> bool:
+    """Return whether the policy's phi is of our own making, from first to last."""
+    return policy.phi is None and policy.hidden is None
+
+
+def plain(policy: "C3", history: Feedback, rng: np.random.Generator) -> View:
+    """Return the features themselves as the only view; what else is open is chosen where outcomes suffice."""
+    embed = unlearned(history, rng)
+    if len(history) < LEAST or not isinstance(policy.training, LeaveOneOut):
+        return usual(policy, embed, mean=_mean(history))
+    trained = [Trained(embed=embed, kind=0, held=held) for held in _folds(len(history), rng, count=FOLDS)]
+    (view,), _ = convene(trained, history, replace(_fixed(policy), forgetting=True))
+    return view
+
+
+def _fixed(policy: "C3") -> Fixed:
+    return Fixed(
         bandwidth=policy.bandwidth,
         sharpness=policy.sharpness,
         prior=policy.prior,
         importance=policy.importance,
-        half_life=rule.half_life if isinstance(rule, Decay) else None,
+        half_life=policy.forgetting.half_life if isinstance(policy.forgetting, Decay) else None,
         forgetting=not isinstance(policy.forgetting, str),
     )
-    views, half_life = convene(trained, history, fixed)
-    if half_life is not None and rule is None:
-        rule = Decay(half_life=half_life)
-    return views, rule
+
+
+def _mean(history: Feedback) -> float:
+    return float((history.rewards.sum() + 1) / (len(history) + 2))  # never 0 or 1: nothing is impossible
 
 
 def _committee(

@@ -202,6 +202,26 @@ class ReferenceSet:
             self._storage = Storage(self.dim)
             self._append(rows)
 
+    def moved(self, points: Any, *, bandwidth: float) -> Self:
+        """Return the same outcomes at other points, one for each in their order, under another bandwidth."""
+        points = checks.matrix("points", points)
+        if len(points) != len(self):
+            raise ValueError(f"points must be as many as the references, {len(self)}; got {len(points)}")
+        other = type(self)(
+            dim=points.shape[1],
+            bandwidth=bandwidth,
+            half_life=self.half_life,
+            importance=self.importance,
+            truncated=self.truncated,
+            engine=self.engine,
+        )
+        other._appended, other._newest, other._epoch = self._appended, self._newest, self._newest
+        if len(points):
+            other._centre, scaled = other._scaled(points)
+            high, low = halves(scaled)
+            other._append(self._storage.read(self._storage.order())._replace(high=high, low=low))
+        return other
+
     def estimate(self, queries: Any, time: float | None = None) -> Estimate:
         """Return mass and mean at each query, as of `time` (by default, and at the earliest, the newest)."""
         queries = checks.matrix("queries", queries, columns=self.dim)
@@ -314,7 +334,7 @@ def _centre(points: Matrix, bandwidth: float) -> Vector:
     return np.median(points, axis=0)
 
 
-def _available(engine: str) -> str:
+def _available(engine: str) -> Literal["numba", "numpy"]:
     """Return "numba" or "numpy"."""
     if engine not in ("auto", "numba", "numpy"):
         raise ValueError(f'engine must be "auto", "numba" or "numpy"; got {engine!r}')

@@ -1,0 +1,110 @@
+"""C3's first outcomes: while there are few, the plain view is made anew whenever their number has doubled.
+
+Fewer outcomes than `c3_fit.LEAST` train no network, and features on scales that were chosen from so few are
+often blind. So a policy that begins with them keeps what it remembers as it came (`State.early`), and sees it
+on better scales each time, until it has seen enough.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tercet.checks import Array
+from tercet.policies import c3_fit
+from tercet.reference.exact import ReferenceSet
+from tercet.types import Feedback
+
+if TYPE_CHECKING:
+    from tercet.policies.c3 import C3, State
+
+COLUMNS = ("contexts", "arms", "rewards", "times")  # those that a view looks at
+FIRST, LAST = 4, 512  # outcomes in all, when the view is made anew for the first and for the last time
+
+
+def kept(policy: "C3", history: Feedback, *, remember: bool) -> Feedback | None:
+    """Return the outcomes that a policy of this history keeps as they are; None: its view is final."""
+    if not c3_fit.ours(policy) or len(history) >= c3_fit.LEAST:
+        return None
+    return _bare(history if remember else history[:0])
+
+
+def appended(early: Feedback, outcomes: Feedback) -> Feedback:
+    """Return outcomes behind the earlier ones."""
+    # An empty history may have had no times where outcomes have them.
+    return Feedback.concat([early, _bare(outcomes)]) if len(early) else _bare(outcomes)
+
+
+def steady(state: "State", feedback: Feedback) -> bool:
+    """Return whether these outcomes leave the view as it is, and can be appended in one step."""
+    return state.early is None or (len(feedback) == 1 and not _doubles(_seen(state) + 1))
+
+
+def draft(state: "State") -> "State":
+    """Return a copy with memories of its own: what fails half-way is thrown away."""
+    views = [replace(view, references=_copied(view.references)) for view in state.views]
+    return replace(state, views=views)
+
+
+def steps(state: "State", feedback: Feedback) -> Iterator[Feedback]:
+    """Yield outcomes one by one while the state is early, and what is left then at once."""
+    # One by one even where the view stays: sums in another order would differ in their last bits.
+    done = 0
+    while done < len(feedback):
+        part = feedback[done : done + 1] if state.early is not None else feedback[done:]
+        done += len(part)
+        yield part
+
+
+def renew(policy: "C3", state: "State") -> None:
+    """Where the number of outcomes has doubled, replace the view by one of all that is remembered."""
+    seen, rows = _seen(state), state.early
+    if rows is None or not _doubles(seen):
+        return
+    if len(rows) >= FIRST:  # a memory that has forgotten nearly all has nothing better to say
+        assert state.references is not None
+        view = c3_fit.plain(policy, rows, np.random.default_rng(seen))  # of nothing but the outcomes
+        points = view.embed(rows.contexts, rows.arms)
+        view.references = state.references.moved(points, bandwidth=view.bandwidth)
+        state.views = [view]
+    if seen >= LAST:
+        state.early = None
+
+
+def restored(arrays: Mapping[str, Array], state: "State") -> Feedback:
+    """Return saved outcomes, if they can be those that the state remembers."""
+    rows, memory = Feedback(**arrays), state.references
+    widths = rows.contexts.shape[1], rows.arms.shape[1]
+    count = 0 if memory is None else len(memory)
+    if (len(rows), widths) != (count, state.widths) or not count <= _seen(state) < LAST:
+        raise ValueError(
+            f"early outcomes must be the {count} in memory, of {state.widths} features and fewer than {LAST} "
+            f"in all; got {len(rows)}, of {widths} features and {_seen(state)} in all"
+        )
+    if memory is not None and (
+        not np.array_equal(rows.rewards.astype(np.float32), memory.rewards)  # as memory has them
+        or (rows.times is not None) != state.timed
+        or (rows.times is not None and not np.array_equal(rows.times, memory.times))
+    ):
+        raise ValueError("early outcomes must have the rewards and times of those in memory")
+    return rows
+
+
+def _copied(references: ReferenceSet | None) -> ReferenceSet | None:
+    # Not `copy.deepcopy`, which would touch the unused rows of a chunk too.
+    if references is None:
+        return None
+    return ReferenceSet.from_arrays(*references.to_arrays(), engine=references.engine)
+
+
+def _seen(state: "State") -> int:
+    return state.logged + state.learned
+
+
+def _doubles(seen: int) -> bool:
+    return FIRST <= seen <= LAST and seen & (seen - 1) == 0
+
+
+def _bare(feedback: Feedback) -> Feedback:
+    return Feedback(**{name: getattr(feedback, name) for name in COLUMNS})
