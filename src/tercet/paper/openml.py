@@ -147,7 +147,8 @@ def _final(summary: dict[str, Any], steps: "pd.DataFrame") -> dict[str, Any]:
     }
 
 
-def _check() -> None:
+def check() -> None:
+    """Raise `MissingDataError` where one of the four can neither be found nor fetched."""
     for data in DATA:
         tables.load(data)
 
@@ -161,7 +162,7 @@ ITEM = Item(
     seeds=10,
     quick_seeds=1,
     needs="its four data sets, from --data or OpenML",
-    check=_check,
+    check=check,
     measure=measure,
     draw=openml_pictures.draw,
     claims=openml_claims.claims,

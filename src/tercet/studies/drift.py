@@ -44,7 +44,7 @@ QUICK = (
 )
 QUICK_KINDS = ("seasonal", "abrupt", "stationary")
 QUICK_LOGGED, QUICK_STEPS = 1500, 1100  # a change far enough from either end to tell a recovery
-# Enough for all but LightGBM (200 s on a slow core) to compare all settings on all replayed outcomes.
+# Meant to let all but LightGBM compare all settings on all replayed outcomes.
 TUNING, QUICK_TUNING = Tuning(seconds=120), Tuning(seconds=5)
 POINTS = 25  # of a curve in the table
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tercet import metrics
-from tercet.environments import tables
 from tercet.environments.classification import LOGGINGS, Classification
 from tercet.experiment import Experiment
 from tercet.paper import openml
@@ -91,11 +90,6 @@ def _bins(steps: "pd.DataFrame") -> list[dict[str, Any]]:
     ]
 
 
-def _check() -> None:
-    for data in openml.DATA:
-        tables.load(data)
-
-
 ITEM = Item(
     name="sizes",
     title="Regret against the size of the history, on four classification bandits",
@@ -105,7 +99,7 @@ ITEM = Item(
     seeds=10,
     quick_seeds=1,
     needs="four data sets, from --data or OpenML",
-    check=_check,
+    check=openml.check,
     measure=measure,
     draw=sizes_pictures.draw,
     claims=sizes_claims.claims,
