@@ -25,6 +25,7 @@ from tercet.embedding.training import bar, own_randomness
 from tercet.types import Feedback, Ids
 
 WIDTH, BLOCKS = 128, 2
+MANY, THINNED = 100, 0.2  # columns of a context from which on a fifth of them is left out in a step
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -46,8 +47,8 @@ def learn(
     bandwidth: float = 1.0,
     options: LeaveOneOut,
     progress: bool,
-) -> list[Residual]:
-    """Return a trained network for each plan: pieces of a column, and the rows to hold out."""
+) -> list[tuple[Residual, float]]:
+    """Return for each plan (pieces of a column, rows to hold out) a trained network and its held-out loss."""
     encodings = {
         pieces: [Encoding.of(inputs, pieces=pieces) for inputs in (history.contexts, history.arms)]
         for pieces, _ in plans
@@ -65,12 +66,14 @@ def learn(
             blocks=BLOCKS,
             dim=dim,
             dropout=options.dropout,
+            input_dropout=THINNED if history.contexts.shape[1] >= MANY else 0.0,
             rng=np.random.default_rng(rng.integers(2**63)),
         )
         networks.append(network)
         pupils.append(Pupil(phi=network, contexts=contexts, arms=arms, held=held))
-    teach(pupils, history, rng, bandwidth=bandwidth, options=options, progress=progress)
-    return [export(network, *encodings[pieces]) for network, (pieces, _) in zip(networks, plans, strict=True)]
+    losses = teach(pupils, history, rng, bandwidth=bandwidth, options=options, progress=progress)
+    phis = [export(network, *encodings[pieces]) for network, (pieces, _) in zip(networks, plans, strict=True)]
+    return list(zip(phis, losses, strict=True))
 
 
 def teach(
@@ -81,9 +84,10 @@ def teach(
     bandwidth: float = 1.0,
     options: LeaveOneOut,
     progress: bool,
-) -> None:
-    """Train networks in place, as many at once as there are cores; the result does not depend on that.
+) -> list[float]:
+    """Train networks in place, as many at once as there are cores, and return their held-out losses.
 
+    The result does not depend on the cores.
     Ctrl-C ends all trainings early and keeps the best states; where a network has none yet, it goes on up.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -92,7 +96,7 @@ def teach(
     stop = threading.Event()
     with _threads_kept(), own_randomness(rng, device), bar(len(pupils) * CHECKS, shown=progress) as advance:
 
-        def one(pupil: Pupil, own: np.random.Generator) -> bool:
+        def one(pupil: Pupil, own: np.random.Generator) -> Course:
             torch.set_num_threads(1)  # more gain little on small batches, and cost tenfold on busy cores
             samples = Samples.of(
                 pupil.contexts,
@@ -106,22 +110,22 @@ def teach(
             course = Course(phi=pupil.phi.to(device), options=options, rng=own, bandwidth=bandwidth)
             course.run(samples[seen], samples[pupil.held], go_on=lambda: not stop.is_set(), advance=advance)
             pupil.phi.to("cpu")
-            return bool(course.best)
+            return course
 
         with ThreadPoolExecutor(threads.cores() if device == "cpu" else 1) as pool:
             futures = [pool.submit(one, *pair) for pair in zip(pupils, generators, strict=True)]
             try:
-                for future in futures:
-                    future.result()
+                courses = [future.result() for future in futures]
             except KeyboardInterrupt:
                 stop.set()
-                kept = [future.result() for future in futures]
-                if not all(kept):
+                courses = [future.result() for future in futures]
+                if not all(course.best for course in courses):
                     raise
                 warnings.warn("training was interrupted; each phi is kept at its best so far", stacklevel=5)
             except BaseException:
                 stop.set()
                 raise
+    return [min(course.losses, default=np.nan) for course in courses]
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.inference import scaling
 from tercet.types import Ids
 
+HEIGHT = 1 / 8  # of a piece: many together must not drown the column itself
 FARTHEST = 10.0  # scaled inputs are cut here; nothing in the history lies beyond
 MOST_PIECES = 1_500  # pieces of all columns together: beyond, the first layer would be the whole network
 ROWS = 20_000  # quantiles of more rows are taken from as many
@@ -21,14 +22,14 @@ ROWS = 20_000  # quantiles of more rows are taken from as many
 class Encoding:
     """Standardised columns, followed by the pieces of those that have some.
 
-    A piece is the interval between two neighbouring quantiles of a column; its value goes from -1 to 1
+    A piece is the interval between two neighbouring quantiles of a column; its value goes from -1/8 to 1/8
     while the column crosses it. A network bends at such an edge with its first weight, as a tree splits,
     where a standardised column alone takes many units to.
 
     >>> encoding = Encoding.of([[0.0], [1.0], [2.0], [3.0], [4.0]], pieces=2)
     >>> encoding([[1.0], [4.0]]).round(2)
-    array([[-0.71,  0.  , -1.  ],
-           [ 1.41,  1.  ,  1.  ]], dtype=float32)
+    array([[-0.71 ,  0.   , -0.125],
+           [ 1.41 ,  0.125,  0.125]], dtype=float32)
     """
 
     centre: Vector
@@ -101,7 +102,7 @@ class Encoding:
         if not len(self.columns):
             return scaled.astype(np.float32)
         crossed = np.clip((scaled[:, self.columns] - self.lows) / self.widths, 0.0, 1.0)
-        return np.hstack([scaled, 2.0 * crossed - 1.0]).astype(np.float32)
+        return np.hstack([scaled, HEIGHT * (2.0 * crossed - 1.0)]).astype(np.float32)
 
     def to_arrays(self) -> dict[str, Array]:
         """Return named arrays, from which `from_arrays` rebuilds this encoding."""

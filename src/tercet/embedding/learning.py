@@ -72,8 +72,8 @@ def learn_committee(
     bandwidth: float,
     options: LeaveOneOut,
     progress: bool,
-) -> list[Residual]:
-    """Return a trained residual network for each plan: pieces of a column, and the rows to hold out."""
+) -> list[tuple[Residual, float]]:
+    """Return for each plan (pieces of a column, rows to hold out) a residual network and its held-out loss."""
     with _torch_needed():
         from tercet.embedding import committee
     return committee.learn(

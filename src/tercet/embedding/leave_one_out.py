@@ -1,24 +1,26 @@
 """Train phi so that, in random groups of the history, each outcome is predicted by all the others."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.optim.lr_scheduler import OneCycleLR
 
 from tercet.checks import Array
 from tercet.embedding.objective import EDGE, FAINT, exponents
 from tercet.embedding.options import LeaveOneOut
+from tercet.embedding.residual_network import ResidualNetwork
 from tercet.embedding.samples import Samples, embedded
 
 CHECKS = 20  # times in a training that the held-out rows are looked at
 CHECKED = 2_048  # of them, and of the references that predict them, at most
-LEAST_STEPS = 300  # a small history is gone through more often
+CALM = 0.98  # of the running mean of the weights, which is what is kept, by step
 STEEPEST = 1.0  # longer gradients are cut to this length
 
 
@@ -32,6 +34,7 @@ class Course:
     bandwidth: float = 1.0
     losses: list[float] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
+    means: list[Tensor] = field(default_factory=list)  # of the weights, over the last steps
     room: "Room" = field(default_factory=lambda: Room())
 
     def run(
@@ -49,39 +52,49 @@ class Course:
         self, learned: Samples, held: Samples, go_on: Callable[[], bool], advance: Callable[[float], None]
     ) -> None:
         mean = float(learned.rewards.mean()) if len(learned) else 0.5
-        for step, (groups, steps, optimiser, schedule) in enumerate(self._steps(learned)):
+        groups = _Groups(learned.interval.cpu().numpy(), self.options)
+        if groups.size < 2:
+            return
+        steps = max(self.options.steps, math.ceil(self.options.epochs * len(learned) / groups.batch))
+        optimiser = _Optimiser(self.phi, self.options, steps)
+        for step in range(steps):
             if not go_on():
                 break
+            drawn = groups.draw(self.rng)
             self.phi.train()
-            rows = learned[torch.as_tensor(groups.ravel(), device=learned.rewards.device)]
-            points = self._embed(rows).reshape(*groups.shape, -1)
-            rewards = rows.rewards.reshape(groups.shape).to(points.dtype)
+            rows = learned[torch.as_tensor(drawn.ravel(), device=learned.rewards.device)]
+            points = self._embed(rows).reshape(*drawn.shape, -1)
+            rewards = rows.rewards.reshape(drawn.shape).to(points.dtype)
             predicted = predictions(points, rewards, mean=mean, prior=self.options.prior,
                                     importance=self.options.importance, room=self.room)  # fmt: skip
             loss = entropy(predicted, rewards)
-            optimiser.zero_grad()
+            self.phi.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(self.phi.parameters(), STEEPEST)
             optimiser.step()
-            schedule.step()
+            self._average()
             if (step + 1) % max(1, steps // CHECKS) == 0 or step + 1 == steps:
                 self._check(learned, held, mean)
                 advance(self.losses[-1])
 
-    def _steps(self, learned: Samples) -> Iterator[tuple[Array, int, Any, Any]]:
-        groups = _Groups(learned.interval.cpu().numpy(), self.options)
-        if groups.size < 2:
-            return
-        steps = max(LEAST_STEPS, math.ceil(self.options.epochs * len(learned) / groups.batch))
-        optimiser = torch.optim.AdamW(
-            self.phi.parameters(), lr=self.options.rate, weight_decay=self.options.decay, fused=True
-        )
-        schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, self.options.rate, total_steps=steps)
-        for _ in range(steps):
-            yield groups.draw(self.rng), steps, optimiser, schedule
+    @torch.no_grad()
+    def _average(self) -> None:
+        self.means = self.means or [weights.clone() for weights in self.phi.parameters()]
+        for mean, weights in zip(self.means, self.phi.parameters(), strict=True):
+            mean.lerp_(weights, 1 - CALM)
+
+    def _exchange(self) -> None:
+        """Make phi's weights their running means, or back."""
+        for number, weights in enumerate(self.phi.parameters()):
+            weights.data, self.means[number] = self.means[number], weights.data
 
     @torch.no_grad()
     def _check(self, learned: Samples, held: Samples, mean: float) -> None:
+        self._exchange()
+        self._judge(learned, held, mean)
+        self._exchange()
+
+    def _judge(self, learned: Samples, held: Samples, mean: float) -> None:
         self.phi.eval()
         references, queries = learned[:CHECKED], held[:CHECKED]
         points, asked = self._embed(references), self._embed(queries) if len(queries) else None
@@ -104,6 +117,29 @@ class Course:
         return embedded(self.phi, rows.contexts, rows.arms, rate=self.options.rate) / self.bandwidth
 
 
+@final
+class _Optimiser:
+    """Muon for the matrices between hidden layers, AdamW for all else; both rates rise and fall once."""
+
+    def __init__(self, phi: nn.Module, options: LeaveOneOut, steps: int) -> None:
+        hidden = phi.hidden() if isinstance(phi, ResidualNetwork) else []
+        known = {id(weights) for weights in hidden}
+        others = [weights for weights in phi.parameters() if id(weights) not in known]
+        adam = torch.optim.AdamW(others, lr=options.rate, weight_decay=options.decay, fused=True)
+        self._both: list[tuple[Any, Any]] = [(adam, OneCycleLR(adam, options.rate, total_steps=steps))]
+        if hidden:
+            rate = options.hidden_rate
+            muon = torch.optim.Muon(hidden, lr=rate, weight_decay=options.decay)
+            cycle = OneCycleLR(muon, rate, total_steps=steps, cycle_momentum=False)
+            self._both.append((muon, cycle))
+
+    def step(self) -> None:
+        """Move the parameters by their gradients."""
+        for optimiser, schedule in self._both:
+            optimiser.step()
+            schedule.step()
+
+
 class _Groups:
     """Which rows are compared: groups of equally many, each of one time interval."""
 
@@ -117,14 +153,12 @@ class _Groups:
         self.parts = [part for part in parts if 2 * len(part) >= usual]
         rows = min(options.batch, *(len(part) for part in self.parts))
         self.count = min(len(self.parts), max(1, options.batch // max(rows, 1)))
-        self.each = max(1, round(rows / options.group))
-        self.size = rows // self.each
-        self.batch = self.count * self.each * self.size
+        self.size = rows
+        self.batch = self.count * self.size
 
     def draw(self, rng: np.random.Generator) -> Array:
         chosen = rng.choice(len(self.parts), size=self.count, replace=False)
-        rows = [rng.choice(self.parts[i], size=self.each * self.size, replace=False) for i in chosen]
-        return np.concatenate(rows).reshape(-1, self.size)
+        return np.stack([rng.choice(self.parts[i], size=self.size, replace=False) for i in chosen])
 
 
 def entropy(predicted: Tensor, rewards: Tensor) -> Tensor:

@@ -92,9 +92,12 @@ class Training:
 class LeaveOneOut:
     """How our own networks are trained: each outcome of a group is predicted by all the others.
 
-    epochs : times that the history is gone through (small histories more often).
-    batch, group : rows in a step, and about how many of them are compared with each other.
-    rate, decay : highest step size (it rises and falls once) and weight decay of AdamW.
+    epochs, steps : times that the history is gone through, and in how many steps at least: a small history
+        is gone through more often.
+    batch : rows in a step, which are compared with each other.
+    rate, hidden_rate : highest step sizes (they rise and fall once) of AdamW, and of Muon for the matrices
+        between hidden layers.
+    decay : weight decay of both.
     prior : kernel weight of the mean reward in every estimate, against estimates from nothing.
     dropout : share of the hidden values that is left out in a step.
     partitions : number of time intervals; rows of the same interval predict each other.
@@ -102,23 +105,25 @@ class LeaveOneOut:
     importance : weight references by their density (IWKR), or not (NWKR).
     """
 
-    epochs: int = 30
+    epochs: int = 40
+    steps: int = 300
     batch: int = 1_024
-    group: int = 512
     rate: float = 3e-3
-    decay: float = 1e-4
+    hidden_rate: float = 1e-2
+    decay: float = 1e-2
     prior: float = 0.1
-    dropout: float = 0.1
+    dropout: float = 0.05
     partitions: int | None = None
     importance: bool = True
 
     def __post_init__(self) -> None:
         checks.whole("epochs", self.epochs, least=1)
+        checks.whole("steps", self.steps, least=1)
         checks.whole("batch", self.batch, least=2)
-        checks.whole("group", self.group, least=2)
         if self.partitions is not None:
             checks.whole("partitions", self.partitions, least=1)
         checks.positive("rate", self.rate)
+        checks.positive("hidden_rate", self.hidden_rate)
         checks.positive("prior", self.prior)
         if not 0 <= self.decay < float("inf"):
             raise ValueError(f"decay must be a finite number, 0 or more; got {self.decay}")

@@ -28,6 +28,7 @@ class ResidualNetwork(nn.Module):
         blocks: int,
         dim: int,
         dropout: float,
+        input_dropout: float = 0.0,
         rng: np.random.Generator,
     ) -> None:
         super().__init__()
@@ -43,34 +44,44 @@ class ResidualNetwork(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(width, eps=EPSILON) for _ in range(blocks + 1))
         self.inner = nn.ModuleList(linear(width, width, generator) for _ in range(blocks))
         self.outer = nn.ModuleList(linear(width, width, generator) for _ in range(blocks))
+        for layer in self.outer:  # blocks add nothing at first
+            nn.init.zeros_(layer.weight)
+            nn.init.zeros_(layer.bias)
         self.last = linear(width, dim, generator)
-        self.dropout = min(round(256 * dropout), 255)  # in 256ths
+        self.dropout, self.input_dropout = (
+            min(round(256 * share), 255) for share in (dropout, input_dropout)
+        )
         self.rng = rng
         self.generator: torch.Generator | None = None  # of a GPU
 
+    def hidden(self) -> list[nn.Parameter]:
+        """Return the matrices between hidden layers."""
+        return [layer.weight for layer in (*self.inner, *self.outer)]
+
     def forward(self, contexts: Tensor, arms: Tensor) -> Tensor:
         """Embed pairs of encoded rows."""
+        contexts = self._thinned(contexts, self.input_dropout)
         values: Tensor = self.first(torch.cat([contexts, arms], dim=1))
         for norm, inner, outer in zip(self.norms, self.inner, self.outer, strict=False):
-            hidden = self._thinned(torch.relu(inner(norm(values))))
-            values = values + self._thinned(outer(hidden))
+            hidden = self._thinned(torch.relu(inner(norm(values))), self.dropout)
+            values = values + self._thinned(outer(hidden), self.dropout)
         embeddings: Tensor = self.last(self.norms[-1](values))
         return embeddings
 
-    def _thinned(self, values: Tensor) -> Tensor:
+    def _thinned(self, values: Tensor, share: int) -> Tensor:  # in 256ths
         # Dropout with our own generator: several networks may train at once, each reproducibly. Random bytes
         # cost a tenth of torch's Bernoulli draws.
-        if not self.training or self.dropout == 0:
+        if not self.training or share == 0:
             return values
         if values.is_cuda:
             if self.generator is None:  # bytes from the CPU would take longer than all the rest
                 self.generator = torch.Generator(values.device).manual_seed(int(self.rng.integers(2**63)))
             empty = torch.empty(values.shape, dtype=torch.uint8, device=values.device)
-            kept = (empty.random_(generator=self.generator) >= self.dropout).to(values.dtype)
+            kept = (empty.random_(generator=self.generator) >= share).to(values.dtype)
         else:
             bytes_ = np.frombuffer(self.rng.bytes(values.numel()), dtype=np.uint8).reshape(values.shape)
-            kept = torch.from_numpy((bytes_ >= self.dropout).astype(np.float32))
-        kept *= 256 / (256 - self.dropout)
+            kept = torch.from_numpy((bytes_ >= share).astype(np.float32))
+        kept *= 256 / (256 - share)
         return values * kept
 
 

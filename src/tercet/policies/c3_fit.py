@@ -1,5 +1,6 @@
 """From a history to views: C3's phi trained, and what its user left open chosen."""
 
+import math
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from tercet.policies.c3 import C3
 
 LEAST = 20  # outcomes: fewer neither train a network nor choose a bandwidth
-SMALL = 10_000  # outcomes up to which the features themselves are a view, beside the networks
-PIECES = (0, 16)  # of a column, by kind of network
+SMALL = 10_000  # outcomes up to which there are networks of each kind, and the features themselves are a view
+PIECES = (0, 48)  # of a column, by kind of network
+TRIAL, TRIAL_STEPS = 1 / 8, 100  # share of the epochs that one of each kind trains for in a larger history
+AHEAD = 0.02  # share of the log-loss by which a kind must win there to be the only one
 FOLDS = 2  # each held out from one network of a kind
 HELD, FEW, MOST_HELD = 0.15, 250, 4_096  # share of the history in a fold; up to a quarter of a small one
 
@@ -101,21 +104,32 @@ def _mean(history: Feedback) -> float:
 def _committee(
     policy: "C3", history: Feedback, folds: list[Ids], rng: np.random.Generator, options: LeaveOneOut
 ) -> list[Trained]:
-    """Two networks of each kind, and for a small history the features themselves."""
+    """Two networks of each kind beside the features themselves; for a larger history two networks."""
+
+    def learned(plans: list[tuple[int, Ids]], options: LeaveOneOut) -> list[tuple[Phi, float]]:
+        return learn_committee(
+            history,
+            plans,
+            rng,
+            dim=policy.dim,
+            bandwidth=policy.bandwidth or BANDWIDTH,
+            options=options,
+            progress=policy.progress,
+        )
+
     plans = list(product(PIECES, folds))
-    phis = learn_committee(
-        history,
-        plans,
-        rng,
-        dim=policy.dim,
-        bandwidth=policy.bandwidth or BANDWIDTH,
-        options=options,
-        progress=policy.progress,
-    )
-    kinds = [PIECES.index(pieces) for pieces, _ in plans]
+    if len(history) > SMALL:
+        # A network takes long here, and one of the wrong kind is of little use: one of each is tried.
+        plans = list(product(PIECES, folds[:1]))
+        short = replace(
+            options, epochs=math.ceil(TRIAL * options.epochs), steps=min(TRIAL_STEPS, options.steps)
+        )
+        losses = [loss for _, loss in learned(plans, short)]
+        if min(losses) < (1 - AHEAD) * max(losses):
+            plans = list(product([PIECES[int(np.argmin(losses))]], folds))
     trained = [
-        Trained(embed=phi, kind=kind, held=held)
-        for phi, kind, (_, held) in zip(phis, kinds, plans, strict=True)
+        Trained(embed=phi, kind=PIECES.index(pieces), held=held)
+        for (phi, _), (pieces, held) in zip(learned(plans, options), plans, strict=True)
     ]
     if len(history) <= SMALL:
         plain = unlearned(history, rng)

@@ -6,6 +6,7 @@ together the estimate is off there, and the Beta posterior has to be as wide as 
 independently it is luck, and no reason to explore.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +20,9 @@ from tercet.policies.views import View
 from tercet.reference.exact import Estimate
 from tercet.types import Feedback, Ids
 
-BANDWIDTHS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.45)
+BANDWIDTHS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.45, 1.75, 2.1)
 OWN_BANDWIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)  # in typical distances
-PULLS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0)  # kernel mass that the mean reward is worth in an estimate
+PULLS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # kernel mass that the mean reward is worth in an estimate
 HALF_LIVES = (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64, 1 / 128)  # in lengths of the history
 SHORTEST = 30  # outcomes in a half-life, at least
 SURE = 2.5  # standard errors by which the best of several half-lives must win
@@ -138,13 +139,15 @@ def _kind(
             return threads.each(lambda sight: sight.replay(bandwidth, half_life), sights)
         return threads.each(lambda sight: sight.estimate(bandwidth, most=most), sights)
 
-    best = (np.inf, grid[0], PULLS[-1])
-    for bandwidth in grid:
+    def loss(bandwidth: float) -> tuple[float, float]:
+        """Of the best pull, and that pull."""
         found = foretold(bandwidth, REFERENCES)
-        for pull in PULLS:
-            loss = log_loss(np.concatenate([_shrunk(e, pull, mean) for e in found]), rewards).mean()
-            best = min(best, (float(loss), bandwidth, pull))
-    _, bandwidth, pull = best
+        means = {
+            pull: np.concatenate([_shrunk(estimate, pull, mean) for estimate in found]) for pull in PULLS
+        }
+        return min((float(log_loss(means[pull], rewards).mean()), pull) for pull in PULLS)
+
+    bandwidth, pull = _lowest(loss, grid)
     found = foretold(bandwidth, MANY_REFERENCES)
     return Kind(
         phis=phis,
@@ -156,6 +159,24 @@ def _kind(
         near=[_near(sight, bandwidth, half_life) for sight in sights],
         rewards=rewards,
     )
+
+
+def _lowest(loss: Callable[[float], tuple[float, float]], grid: tuple[float, ...]) -> tuple[float, float]:
+    """Return the bandwidth with the smallest loss, and its pull: go downhill from the middle of the grid."""
+    losses: dict[int, tuple[float, float]] = {}
+
+    def at(place: int) -> tuple[float, float]:
+        if place not in losses:
+            losses[place] = loss(grid[place])
+        return losses[place]
+
+    here = len(grid) // 2
+    while True:
+        around = range(max(here - 1, 0), min(here + 2, len(grid)))
+        there = min(around, key=at)
+        if there == here:
+            return grid[here], at(here)[1]
+        here = there
 
 
 def _near(sight: Sight, bandwidth: float, half_life: float | None) -> Matrix:
