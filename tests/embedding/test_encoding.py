@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tercet.checks import Array, Matrix
 from tercet.embedding import encoding
-from tercet.embedding.encoding import FARTHEST, MOST_PIECES, Encoding
+from tercet.embedding.encoding import FARTHEST, HEIGHT, MOST_PIECES, Encoding
 
 EPS = float(np.finfo(np.float32).eps)
 
@@ -72,11 +72,11 @@ def test_a_column_that_is_constant_up_to_rounding_says_nothing(roundings: list[i
     ),
     pieces=st.integers(2, 12),
 )
-def test_pieces_rise_from_minus_1_to_1_one_after_the_other(column: list[float], pieces: int) -> None:
+def test_pieces_rise_by_their_height_one_after_the_other(column: list[float], pieces: int) -> None:
     fitted = Encoding.of(np.array(column)[:, None], pieces=pieces)
     span = max(column) - min(column)
     grid = np.linspace(min(column) - span, max(column) + span, 301)
-    crossed = fitted(grid[:, None])[:, 1:]
+    crossed = fitted(grid[:, None])[:, 1:] / HEIGHT
     assert crossed.shape[1] <= pieces
     assert (np.diff(crossed, axis=0) >= 0).all()
     assert (np.diff(crossed, axis=1) <= 0).all()  # a piece starts where the one before it ends
@@ -88,7 +88,7 @@ def test_pieces_rise_from_minus_1_to_1_one_after_the_other(column: list[float], 
 
 def test_the_pieces_of_a_column_hold_equally_many_rows() -> None:
     inputs = np.random.default_rng(1).exponential(size=(400, 1)) ** 2
-    crossed = Encoding.of(inputs, pieces=8)(inputs)[:, 1:]
+    crossed = Encoding.of(inputs, pieces=8)(inputs)[:, 1:] / HEIGHT
     inside = (crossed > -1).sum(axis=1)  # pieces that have begun
     assert crossed.shape[1] == 8
     assert np.abs(np.bincount(inside, minlength=9)[1:] - 50).max() <= 1
@@ -133,7 +133,7 @@ def test_wild_values_are_cut_and_the_historys_own_are_not(wild: float, pieces: i
     for sign in (-1, 1):
         encoded = fitted(np.full((1, 3), sign * wild))[0]
         np.testing.assert_array_equal(encoded[:3], sign * FARTHEST)
-        np.testing.assert_allclose(encoded[3:], sign, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(encoded[3:], sign * HEIGHT, rtol=0, atol=1e-6)
     # A value that is alone far out stretches its column, so that it stays within.
     inputs = np.vstack([np.random.default_rng(3).normal(size=(500, 1)), [[wild]]])
     assert 0.9 * FARTHEST < np.abs(Encoding.of(inputs)(inputs)).max() <= FARTHEST

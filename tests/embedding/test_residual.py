@@ -23,7 +23,7 @@ CLOSE: dict[str, float] = {"rtol": 0, "atol": 1e-4}
 def network(
     context: Encoding, arm: Encoding, *, seed: int = 0, width: int = 16, blocks: int = 2, dropout: float = 0.5
 ) -> ResidualNetwork:
-    """An untrained network whose normalisations have gains and shifts."""
+    """A network as if it were trained: its normalisations have gains and shifts, its blocks add something."""
     rng = np.random.default_rng(seed)
     made = ResidualNetwork(
         np.ones(context.outputs),
@@ -38,6 +38,8 @@ def network(
     for norm in made.norms:
         torch.nn.init.uniform_(norm.weight, 0.5, 2.0, generator=generator)
         torch.nn.init.uniform_(norm.bias, -1.0, 1.0, generator=generator)
+    for values in made.outer.parameters():
+        torch.nn.init.normal_(values, std=0.2, generator=generator)
     return made
 
 
@@ -213,7 +215,7 @@ def test_columns_that_never_vary_leave_the_start_finite() -> None:
 @pytest.mark.parametrize("dropout", [0.1, 0.5, 0.9])
 def test_dropout_leaves_out_its_share_and_keeps_the_mean(dropout: float) -> None:
     made = network(PARTS["context"], PARTS["arm"], dropout=dropout).train()
-    thinned = made._thinned(torch.ones(200, 500))
+    thinned = made._thinned(torch.ones(200, 500), made.dropout)
     n, share = thinned.numel(), round(256 * dropout) / 256  # bytes decide
     # Five deviations of a mean of n draws that are 0 or 1 / (1 - share).
     assert (thinned == 0).float().mean().item() == pytest.approx(
@@ -221,6 +223,29 @@ def test_dropout_leaves_out_its_share_and_keeps_the_mean(dropout: float) -> None
     )
     assert thinned.mean().item() == pytest.approx(1, abs=5 * np.sqrt(share / (1 - share) / n))
     assert len(thinned.unique()) == 2
+
+
+def test_before_training_blocks_add_nothing() -> None:
+    made = ResidualNetwork(
+        np.ones(2), np.ones(3), width=16, blocks=2, dim=3, dropout=0.0, rng=np.random.default_rng(0)
+    )
+    contexts, arms = torch.randn(6, 2), torch.randn(6, 3)
+    first = made.first(torch.cat([contexts, arms], dim=1))
+    assert torch.equal(made(contexts, arms), made.last(made.norms[-1](first)))
+
+
+def test_columns_of_the_context_can_be_left_out_too() -> None:
+    made = ResidualNetwork(
+        np.ones(400), np.ones(3), width=4, blocks=1, dim=2, dropout=0.0, input_dropout=0.25,
+        rng=np.random.default_rng(0),
+    ).train()  # fmt: skip
+    seen = []
+    made.first.register_forward_hook(lambda layer, inputs, output: seen.append(inputs[0]))
+    made(torch.ones(50, 400), torch.ones(50, 3))
+    assert (seen[0][:, :400] == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
+    assert (seen[0][:, 400:] == 1).all()
+    made.eval()(torch.ones(50, 400), torch.ones(50, 3))
+    assert (seen[1] == 1).all()
 
 
 def test_without_dropout_and_in_evaluation_nothing_is_left_out() -> None:

@@ -39,10 +39,8 @@ def rows(n: int, *, seed: int = 0, **changes: Any) -> Feedback:
 
 def several_views(*, n: int = 60, **options: Any) -> C3:
     """A policy that sees its history in five ways, hastily trained."""
-    policy = C3(dim=4, training=LeaveOneOut(epochs=1), progress=False, **options)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tercet.embedding.leave_one_out.LEAST_STEPS", 5)
-        policy.fit(history(n=n), np.random.default_rng(0))
+    policy = C3(dim=4, training=LeaveOneOut(epochs=1, steps=5), progress=False, **options)
+    policy.fit(history(n=n), np.random.default_rng(0))
     assert len(policy.state.views) == 5
     return policy
 
@@ -436,7 +434,7 @@ def test_saving_keeps_all_that_was_learned_and_all_that_was_set(tmp_path: Path) 
     policy.save(tmp_path / "c3")
     again = C3.load(tmp_path / "c3")
     assert (again.spread, again.hidden, again.bandwidth, again.sharpness) == (0.7, None, 0.8, None)
-    assert (again.training, again.forgetting) == (LeaveOneOut(epochs=1), Decay(half_life=3.0))
+    assert (again.training, again.forgetting) == (LeaveOneOut(epochs=1, steps=5), Decay(half_life=3.0))
     for one, two in zip(policy.state.views, again.state.views, strict=True):
         for name in ("weight", "bandwidth", "sharpness", "counts", "pull"):
             assert getattr(one, name) == getattr(two, name)

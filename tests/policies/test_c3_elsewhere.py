@@ -1,6 +1,5 @@
 """What C3's defaults promise on any history, however odd."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,20 +17,12 @@ COLUMNS = {
 ARMS = np.eye(3)
 
 
-@pytest.fixture(autouse=True)
-def hasty() -> Iterator[None]:
-    """Train for a few steps: these laws hold for a poor phi as for a good one."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tercet.embedding.leave_one_out.LEAST_STEPS", 5)
-        yield
-
-
 def history(*, rows: int = 40, **changes: Any) -> Feedback:
     return Feedback(**{name: column[:rows] for name, column in (COLUMNS | changes).items()})
 
 
 def fitted(past: Feedback, **options: Any) -> C3:
-    policy = C3(training=LeaveOneOut(epochs=1), progress=False, **options)
+    policy = C3(training=LeaveOneOut(epochs=1, steps=5), progress=False, **options)
     policy.fit(past, np.random.default_rng(0))
     return policy
 

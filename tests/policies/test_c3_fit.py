@@ -19,12 +19,7 @@ from tercet.policies import c3_fit
 from tests.laws.policies import ARMS, contents, history
 from tests.test_package import modules_after
 
-QUICK = LeaveOneOut(epochs=1)
-
-
-@pytest.fixture(autouse=True)
-def _few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tercet.embedding.leave_one_out.LEAST_STEPS", 5)
+QUICK = LeaveOneOut(epochs=1, steps=5)
 
 
 def arms_only(contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
@@ -113,9 +108,30 @@ def test_a_history_is_seen_by_four_networks_and_by_its_features() -> None:
         assert (len(view.references), view.references.bandwidth) == (60, view.bandwidth)
 
 
-def test_the_features_are_left_out_of_a_long_history(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("losses", "pieces", "folds"),
+    [((0.5, 0.4), [48, 48], [0, 1]), ((0.4, 0.5), [0, 0], [0, 1]), ((0.4, 0.401), [0, 48], [0, 0])],
+)
+def test_a_long_history_is_seen_by_two_networks_of_the_kind_that_does_better_in_a_trial(
+    losses: tuple[float, float], pieces: list[int], folds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(c3_fit, "SMALL", 59)
-    assert [type(view.embed) for view in fitted(history(n=60)).state.views] == [Residual] * 4
+    learn, calls = c3_fit.learn_committee, []
+
+    def watched(history: Feedback, plans: Any, rng: np.random.Generator, **options: Any) -> Any:
+        calls.append((plans, options["options"]))
+        found = learn(history, plans, rng, **options)
+        return [(phi, loss) for (phi, _), loss in zip(found, losses, strict=True)]
+
+    monkeypatch.setattr(c3_fit, "learn_committee", watched)
+    policy = fitted(history(n=60), training=LeaveOneOut(epochs=16, steps=5))
+    assert [type(view.embed) for view in policy.state.views] == [Residual] * 2
+    (tried, short), (chosen, whole) = calls
+    assert [count for count, _ in tried] == [0, 48]
+    assert (short.epochs, whole.epochs) == (2, 16)
+    assert [count for count, _ in chosen] == pieces
+    first = tried[0][1]
+    assert [int(not np.array_equal(held, first)) for _, held in chosen] == folds
 
 
 def test_hidden_layers_make_a_single_view_whose_numbers_are_learned() -> None:
@@ -355,7 +371,7 @@ def test_networks_learn_in_the_bandwidth_that_is_given(rng: np.random.Generator)
     history = Feedback(contexts=np.empty((120, 0)), arms=arms, rewards=rewards)
     spreads = []
     for bandwidth in (0.1, 10.0):
-        policy = C3(bandwidth=bandwidth, training=LeaveOneOut(epochs=20), progress=False)
+        policy = C3(bandwidth=bandwidth, training=LeaveOneOut(epochs=20, steps=5), progress=False)
         policy.fit(history, np.random.default_rng(0))
         points = policy.state.views[0].embed(history.contexts, arms)
         apart = points[rewards == 1].mean(axis=0) - points[rewards == 0].mean(axis=0)

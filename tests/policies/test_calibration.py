@@ -18,6 +18,7 @@ from tercet.policies.calibration import (
     STACKING,
     Fixed,
     Trained,
+    _lowest,
     _sharpness,
     _stacked,
     convene,
@@ -363,3 +364,18 @@ def test_the_order_of_rows_does_not_matter(flip: int | None) -> None:
     assert one[1] == two[1]
     assert (one[1] is None) == (flip is None)
     np.testing.assert_allclose(numbers(one[0]), numbers(two[0]), rtol=1e-3)
+
+
+@given(best=st.integers(0, 8), slope=st.floats(0.1, 3.0))
+def test_the_walk_downhill_ends_at_the_lowest_loss_and_asks_for_no_bandwidth_twice(
+    best: int, slope: float
+) -> None:
+    asked = []
+
+    def loss(bandwidth: float) -> tuple[float, float]:
+        asked.append(bandwidth)
+        place = BANDWIDTHS.index(bandwidth)
+        return abs(place - best) * slope, 10.0 * place
+
+    assert _lowest(loss, BANDWIDTHS) == (BANDWIDTHS[best], 10.0 * best)
+    assert len(asked) == len(set(asked))

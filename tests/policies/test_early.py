@@ -217,15 +217,14 @@ def test_a_batch_may_go_beyond_the_early_days(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("n", "options"),
     [
-        (c3_fit.LEAST, {"training": LeaveOneOut(epochs=1)}),
+        (c3_fit.LEAST, {"training": LeaveOneOut(epochs=1, steps=5)}),
         (5, {"hidden": (4,), "training": Training(epochs=1)}),
         (5, {"phi": lambda contexts, arms: np.hstack([contexts, arms])}),
     ],
 )
 def test_a_policy_of_enough_outcomes_or_of_another_phi_has_no_early_days(
-    n: int, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+    n: int, options: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("tercet.embedding.leave_one_out.LEAST_STEPS", 5)
     policy = begun(n, **options)
     assert policy.state.early is None
     state, phis = policy.state, [view.embed for view in policy.state.views]

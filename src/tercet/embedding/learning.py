@@ -73,7 +73,7 @@ def learn_committee(
     options: LeaveOneOut,
     progress: bool,
 ) -> list[tuple[Residual, float]]:
-    """Return for each plan (pieces of a column, rows to hold out) a residual network and its held-out loss."""
+    """Return for each plan (pieces of a column, rows to hold out) a network and its held-out loss."""
     with _torch_needed():
         from tercet.embedding import committee
     return committee.learn(

@@ -88,12 +88,14 @@ class Course:
         for number, weights in enumerate(self.phi.parameters()):
             weights.data, self.means[number] = self.means[number], weights.data
 
-    @torch.no_grad()
     def _check(self, learned: Samples, held: Samples, mean: float) -> None:
         self._exchange()
-        self._judge(learned, held, mean)
-        self._exchange()
+        try:
+            self._judge(learned, held, mean)
+        finally:
+            self._exchange()
 
+    @torch.no_grad()
     def _judge(self, learned: Samples, held: Samples, mean: float) -> None:
         self.phi.eval()
         references, queries = learned[:CHECKED], held[:CHECKED]

@@ -44,9 +44,8 @@ class ResidualNetwork(nn.Module):
         self.norms = nn.ModuleList(nn.LayerNorm(width, eps=EPSILON) for _ in range(blocks + 1))
         self.inner = nn.ModuleList(linear(width, width, generator) for _ in range(blocks))
         self.outer = nn.ModuleList(linear(width, width, generator) for _ in range(blocks))
-        for layer in self.outer:  # blocks add nothing at first
-            nn.init.zeros_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        for values in self.outer.parameters():  # blocks add nothing at first
+            nn.init.zeros_(values)
         self.last = linear(width, dim, generator)
         self.dropout, self.input_dropout = (
             min(round(256 * share), 255) for share in (dropout, input_dropout)

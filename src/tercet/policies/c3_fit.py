@@ -1,6 +1,7 @@
 """From a history to views: C3's phi trained, and what its user left open chosen."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -106,7 +107,7 @@ def _committee(
 ) -> list[Trained]:
     """Two networks of each kind beside the features themselves; for a larger history two networks."""
 
-    def learned(plans: list[tuple[int, Ids]], options: LeaveOneOut) -> list[tuple[Phi, float]]:
+    def learned(plans: list[tuple[int, Ids]], options: LeaveOneOut) -> Sequence[tuple[Phi, float]]:
         return learn_committee(
             history,
             plans,
