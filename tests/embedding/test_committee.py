@@ -46,8 +46,11 @@ def learned(history: Feedback, plans: list[tuple[int, Ids]], seed: int = 0, **ch
     return [phi for phi, _ in learn(history, plans, rng, dim=3, options=options(**changes), progress=False)]
 
 
-def taught(pupils: list[Pupil], history: Feedback, seed: int = 0, **changes: Any) -> None:
-    teach(pupils, history, np.random.default_rng(seed), options=options(**changes), progress=False)
+def taught(
+    pupils: list[Pupil], history: Feedback, seed: int = 0, *, trial: bool = False, **changes: Any
+) -> None:
+    rng = np.random.default_rng(seed)
+    teach(pupils, history, rng, options=options(**changes), trial=trial, progress=False)
 
 
 class Bent(nn.Module):
@@ -263,9 +266,9 @@ def test_ctrl_c_before_any_check_goes_on_up(monkeypatch: pytest.MonkeyPatch) -> 
         assert_state(phi, state(Bent(seed)))
 
 
-@pytest.mark.parametrize("checked", [{0, 1}, {0}, {1}])
-def test_ctrl_c_keeps_the_best_states_where_all_networks_have_one(
-    monkeypatch: pytest.MonkeyPatch, checked: set[int]
+@pytest.mark.parametrize(("checked", "trial"), [({0, 1}, False), ({0}, False), ({1}, False), ({0, 1}, True)])
+def test_ctrl_c_keeps_the_best_states_where_all_networks_have_one_and_it_is_no_trial(
+    monkeypatch: pytest.MonkeyPatch, checked: set[int], trial: bool
 ) -> None:
     monkeypatch.setattr(threads, "cores", lambda: 2)
     history, phis, ready = separable(), [Bent(0), Bent(1)], threading.Event()
@@ -289,12 +292,12 @@ def test_ctrl_c_keeps_the_best_states_where_all_networks_have_one(
     watch(monkeypatch, run)
     press_ctrl_c(monkeypatch, ready)
     pupils = [pupil(history, phi) for phi in phis]
-    if checked == {0, 1}:
+    if checked == {0, 1} and not trial:
         with pytest.warns(UserWarning, match="training was interrupted; each phi is kept at its best so far"):
             taught(pupils, history)
     else:
         with pytest.raises(KeyboardInterrupt):
-            taught(pupils, history)
+            taught(pupils, history, trial=trial)
     assert kept.keys() == checked
     for number in checked:
         assert_state(phis[number], kept[number])

@@ -71,13 +71,14 @@ def learn_committee(
     dim: int,
     bandwidth: float,
     options: LeaveOneOut,
+    trial: bool,
     progress: bool,
 ) -> list[tuple[Residual, float]]:
     """Return for each plan (pieces of a column, rows to hold out) a network and its held-out loss."""
     with _torch_needed():
         from tercet.embedding import committee
     return committee.learn(
-        history, plans, rng, dim=dim, bandwidth=bandwidth, options=options, progress=progress
+        history, plans, rng, dim=dim, bandwidth=bandwidth, options=options, trial=trial, progress=progress
     )
 
 

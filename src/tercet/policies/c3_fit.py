@@ -107,7 +107,9 @@ def _committee(
 ) -> list[Trained]:
     """Two networks of each kind beside the features themselves; for a larger history two networks."""
 
-    def learned(plans: list[tuple[int, Ids]], options: LeaveOneOut) -> Sequence[tuple[Phi, float]]:
+    def learned(
+        plans: list[tuple[int, Ids]], options: LeaveOneOut, *, trial: bool = False
+    ) -> Sequence[tuple[Phi, float]]:
         return learn_committee(
             history,
             plans,
@@ -115,6 +117,7 @@ def _committee(
             dim=policy.dim,
             bandwidth=policy.bandwidth or BANDWIDTH,
             options=options,
+            trial=trial,
             progress=policy.progress,
         )
 
@@ -125,7 +128,7 @@ def _committee(
         short = replace(
             options, epochs=math.ceil(TRIAL * options.epochs), steps=min(TRIAL_STEPS, options.steps)
         )
-        losses = [loss for _, loss in learned(plans, short)]
+        losses = [loss for _, loss in learned(plans, short, trial=True)]
         if min(losses) < (1 - AHEAD) * max(losses):
             plans = list(product([PIECES[int(np.argmin(losses))]], folds))
     trained = [
