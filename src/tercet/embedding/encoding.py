@@ -27,9 +27,9 @@ class Encoding:
     where a standardised column alone takes many units to.
 
     >>> encoding = Encoding.of([[0.0], [1.0], [2.0], [3.0], [4.0]], pieces=2)
-    >>> encoding([[1.0], [4.0]]).round(2)
-    array([[-0.71 ,  0.   , -0.125],
-           [ 1.41 ,  0.125,  0.125]], dtype=float32)
+    >>> encoding([[1.0], [4.0]]).round(3)
+    array([[-0.707,  0.   , -0.125],
+           [ 1.414,  0.125,  0.125]], dtype=float32)
     """
 
     centre: Vector
