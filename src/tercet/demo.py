@@ -27,9 +27,9 @@ CONTENDERS: dict[str, Callable[[], Policy]] = {
     "C3": lambda: C3(
         hidden=(64, 64),
         dim=8,
-        spread=1.0,
+        spread=0.5,
         forgetting=Decay(half_life=10.0),
-        sharpness=24.0,
+        sharpness=6.0,
         training=Training(
             partitions=12 * HISTORY_YEARS,  # a month: visits enough to learn from, and demand hardly moves
             reference=0.2,  # evidence as scarce as it is online, so that phi must learn to share it

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tercet import iwkr
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.inference import Perceptron
-from tercet.embedding.unlearned import LIKELY, MOST_COLUMNS, log_loss, unlearned
+from tercet.embedding.unlearned import LIKELY, MOST_COLUMNS, Directions, log_loss, scaled, unlearned
 from tercet.types import Feedback
 
 
@@ -52,6 +52,17 @@ def test_any_history_gives_a_perceptron_of_its_features(n: int, contexts: int, a
     assert (phi.context_dim, phi.arm_dim) == (contexts, arms)
     asked = history(7, contexts, arms, seed=1)
     assert np.isfinite(phi(asked.contexts, asked.arms)).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 40])
+@pytest.mark.parametrize(("contexts", "arms"), [(3, 2), (0, 2), (3, 0), (30, 26)])
+def test_contexts_and_arms_come_side_by_side_each_times_its_factor(n: int, contexts: int, arms: int) -> None:
+    rows, asked = history(n, contexts, arms), history(7, contexts, arms, seed=1)
+    maps = Directions.of(rows.contexts), Directions.of(rows.arms)
+    points = scaled(*maps, 0.5, 3.0)(asked.contexts, asked.arms)
+    expected = np.hstack([0.5 * maps[0].mapped(asked.contexts), 3.0 * maps[1].mapped(asked.arms)])
+    assert points.shape[1] == min(contexts, MOST_COLUMNS) + min(arms, MOST_COLUMNS) or n == 0
+    np.testing.assert_allclose(points, expected, rtol=1e-4, atol=1e-4)
 
 
 @settings(max_examples=30)

@@ -22,6 +22,7 @@ from tercet import (
 from tercet import checkpoint as checkpoints
 from tercet import posterior as posteriors
 from tercet.embedding.options import LeaveOneOut
+from tercet.policies.calibration import DOUBT, PRIOR_WEIGHT
 from tests.laws.policies import ARMS, contents, history
 
 QUICK = Training(epochs=3)
@@ -80,12 +81,13 @@ def test_the_paper_and_the_default_are_configurations_of_one_class() -> None:
     assert paper.training == Training.paper()
 
 
-def test_the_default_prior_is_three_outcomes_of_the_historys_mean(rng: np.random.Generator) -> None:
+def test_the_default_prior_has_the_historys_mean(rng: np.random.Generator) -> None:
     policy = C3(phi=arms_only)
     policy.fit(rows(98, rewards=np.repeat([1.0, 0.0], [24, 74])), rng)
     far = policy.choose([], [[1e6, 1e6]], rng).posterior
     assert far is not None
-    assert (far.alpha[0], far.beta[0], far.mass[0]) == (0.75, 2.25, 0.0)
+    counts = PRIOR_WEIGHT / DOUBT
+    assert (far.alpha[0], far.beta[0], far.mass[0]) == (counts / 4, counts * 3 / 4, 0.0)
 
 
 def test_an_empty_history_and_an_empty_memory_still_decide(rng: np.random.Generator) -> None:
@@ -440,14 +442,6 @@ def test_saving_keeps_all_that_was_learned_and_all_that_was_set(tmp_path: Path) 
             assert getattr(one, name) == getattr(two, name)
     again.fit(history(n=10), np.random.default_rng(0))  # too few outcomes for more than one view
     assert len(again.state.views) == 1
-
-
-def test_a_learned_half_life_survives_saving(tmp_path: Path) -> None:
-    policy = C3(phi=arms_only)
-    policy.state.forgetting = Decay(half_life=12.5)  # as a fit may learn it
-    policy.save(tmp_path / "c3")
-    again = C3.load(tmp_path / "c3", phi=arms_only)
-    assert (again.forgetting, again.state.forgetting) == ("auto", Decay(half_life=12.5))
 
 
 def less(arrays: dict[str, Any], start: str) -> dict[str, Any]:

@@ -125,7 +125,7 @@ def test_a_history_told_backwards_fades_by_its_times_and_not_by_its_order() -> N
         np.testing.assert_allclose(found.mass, expected.mass, rtol=1e-3)
 
 
-def test_rewards_that_depend_on_nothing_are_neither_forgotten_nor_told_apart() -> None:
+def test_rewards_that_depend_on_nothing_are_no_surprise_and_are_not_told_apart() -> None:
     rng = np.random.default_rng(0)
     n = 600
     past = Feedback(
@@ -135,7 +135,7 @@ def test_rewards_that_depend_on_nothing_are_neither_forgotten_nor_told_apart() -
         times=np.arange(float(n)),
     )
     policy = fitted(past)
-    assert policy.state.forgetting is None
+    assert policy.state.surprises is None
     means = np.array([policy.beliefs(context, ARMS).mean for context in rng.normal(size=(50, 3))])
     # A kernel that reaches few neighbours would follow their luck: three outcomes spread by 0.26.
     assert means.std() < 0.13

@@ -61,12 +61,20 @@ def fitted(past: Feedback, *, seed: int = 0, remember: bool = True, **options: A
     return policy
 
 
+def surprised(policy: C3) -> tuple[float | None, ...] | None:
+    """How surprises are to be remembered."""
+    found = policy.state.surprises
+    if found is None:
+        return None
+    return found.references.half_life, found.rate, found.counts, *found.embed.weights[0].ravel()
+
+
 def decisions(policy: C3) -> tuple[Any, list[bytes]]:
     """All that a fit has decided: numbers, and the arrays of each phi."""
     views = policy.state.views
     numbers = [(v.weight, v.bandwidth, v.sharpness, v.counts, v.pull) for v in views]
     arrays = [array.tobytes() for v in views for _, array in sorted(v.embed.to_arrays()[0].items())]  # type: ignore[attr-defined]
-    return (numbers, policy.state.forgetting), arrays
+    return (numbers, surprised(policy)), arrays
 
 
 def test_a_short_history_is_served_without_torch() -> None:
@@ -177,13 +185,13 @@ def test_a_phi_of_any_size_gets_a_bandwidth_that_fits(size: float) -> None:
 
 
 @pytest.mark.parametrize("size", [1e-3, 1e3])
-@pytest.mark.parametrize("flip", [None, 400])
+@pytest.mark.parametrize("flip", [None, 100])
 def test_the_size_of_a_phi_matters_to_nothing_but_the_bandwidth(size: float, flip: int | None) -> None:
     past = waves(120 if flip is None else 800, flip=flip)
     one, two = (fitted(past, phi=Times(each)) for each in (3.0, 3.0 * size))
     (first,), (second,) = one.state.views, two.state.views
-    assert (one.state.forgetting is None) == (flip is None)
-    assert two.state.forgetting == one.state.forgetting
+    assert (surprised(one) is None) == (flip is None)
+    assert surprised(two) == (None if flip is None else pytest.approx(surprised(one), rel=1e-3))
     assert second.bandwidth == pytest.approx(size * first.bandwidth, rel=1e-6)
     assert (second.pull, second.counts) == (first.pull, first.counts)
     assert second.sharpness == pytest.approx(first.sharpness, rel=1e-2)
@@ -230,31 +238,26 @@ def test_one_decision_leaves_the_others_open(name: str) -> None:
         assert (view.counts, view.pull) == (learned.counts, learned.pull)
 
 
-def test_a_world_that_flips_is_forgotten_unless_the_user_has_decided() -> None:
-    past = waves(800, flip=400)
-    auto, never = (fitted(past, phi=arms_only, bandwidth=0.4, forgetting=f) for f in ("auto", None))
-    rule = auto.state.forgetting
-    assert isinstance(rule, Decay)
-    assert rule.half_life <= 400
-    assert auto.state.references is not None
-    assert auto.state.references.half_life == rule.half_life
-    assert never.state.forgetting is None
-    assert fitted(waves(120), phi=arms_only).state.forgetting is None
-    assert auto.forgetting == "auto"  # another history may say otherwise
-
-
-def test_a_learned_half_life_is_used_at_the_next_update() -> None:
-    policy = fitted(waves(800, flip=400), phi=arms_only, bandwidth=0.4)
-    rule = policy.state.forgetting
-    assert isinstance(rule, Decay)
-    mass = policy.beliefs([], [[0.0]], time=799.0).mass
-    np.testing.assert_allclose(
-        policy.beliefs([], [[0.0]], time=799.0 + rule.half_life).mass, mass / 2, rtol=1e-6
+def test_a_world_that_flips_surprises_unless_the_user_has_decided() -> None:
+    past = waves(800, flip=100)
+    auto, never, fading = (
+        fitted(past, phi=arms_only, bandwidth=0.4, forgetting=rule)
+        for rule in ("auto", None, Decay(half_life=50.0))
     )
-    fresh = fitted(waves(800, flip=400), phi=arms_only, bandwidth=0.4, remember=False)
-    fresh.update(waves(5), np.random.default_rng(0))
-    assert fresh.state.references is not None
-    assert fresh.state.references.half_life == rule.half_life
+    assert auto.state.surprises is not None
+    assert never.state.surprises is None
+    assert fading.state.surprises is None
+    assert fitted(waves(120), phi=arms_only).state.surprises is None
+    for policy, half_life in ((auto, None), (never, None), (fading, 50.0)):
+        assert policy.state.references is not None
+        assert policy.state.references.half_life == half_life
+
+
+def test_another_history_is_surprising_or_not_by_itself() -> None:
+    policy = fitted(waves(800, flip=100), phi=arms_only, bandwidth=0.4)
+    assert policy.state.surprises is not None
+    policy.fit(waves(120), np.random.default_rng(0))
+    assert policy.state.surprises is None
 
 
 @pytest.mark.parametrize("options", [{}, {"phi": arms_only}])
@@ -276,7 +279,7 @@ def test_the_paper_learns_nothing_but_its_phi() -> None:
     assert isinstance(view.embed, Perceptron)
     assert [layer.shape for layer in view.embed.weights] == [(1, 64), (64, 8)]
     assert (view.weight, view.bandwidth, view.sharpness, view.counts, view.pull) == (1, 1, 1, (1, 1), None)
-    assert policy.state.forgetting is None
+    assert (policy.state.forgetting, policy.state.surprises) == (None, None)
 
 
 def test_algorithm_1_alone_leaves_the_numbers_at_their_usual_values() -> None:
@@ -285,8 +288,7 @@ def test_algorithm_1_alone_leaves_the_numbers_at_their_usual_values() -> None:
     (view,) = policy.state.views
     mean = (past.rewards.sum() + 1) / 402
     assert (view.bandwidth, view.sharpness, view.pull) == (c3_fit.BANDWIDTH, c3_fit.SHARPNESS, None)
-    assert view.counts == pytest.approx((mean, 1 - mean))
-    assert policy.state.forgetting is None
+    assert view.counts == pytest.approx((c3_fit.PRIOR_WEIGHT * mean, c3_fit.PRIOR_WEIGHT * (1 - mean)))
 
 
 @pytest.mark.parametrize("importance", [True, False])

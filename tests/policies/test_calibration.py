@@ -12,6 +12,7 @@ from tercet.policies import calibration
 from tercet.policies.calibration import (
     BANDWIDTHS,
     BLUNTEST,
+    DOUBT,
     PRIOR_WEIGHT,
     PULLS,
     SHARPEST,
@@ -70,7 +71,6 @@ def fixed(**changes: Any) -> Fixed:
         "prior": None,
         "importance": True,
         "half_life": None,
-        "forgetting": False,
     }
     return Fixed(**(usual | changes))
 
@@ -177,7 +177,7 @@ def test_no_other_shares_make_the_rewards_likelier() -> None:
 def test_no_other_bandwidth_and_pull_foretell_the_held_rows_better(importance: bool) -> None:
     history = timeless(signs(120))
     trained = two_folds(120)
-    (view,), half_life = convene(trained, history, fixed(importance=importance))
+    (view,) = convene(trained, history, fixed(importance=importance))
     mean = (history.rewards.sum() + 1) / 122
     losses = {}
     for bandwidth in BANDWIDTHS:
@@ -194,7 +194,6 @@ def test_no_other_bandwidth_and_pull_foretell_the_held_rows_better(importance: b
             losses[bandwidth, pull] = total
     assert view.pull is not None
     assert losses[view.bandwidth, view.pull] <= min(losses.values()) + 1e-5
-    assert half_life is None
 
 
 def test_views_of_a_kind_share_all_but_their_phi() -> None:
@@ -205,7 +204,7 @@ def test_views_of_a_kind_share_all_but_their_phi() -> None:
 
     first, second = two_folds(80)
     twins = [first, Trained(embed=mirrored, kind=0, held=second.held)]
-    views, _ = convene([*twins, *two_folds(80, embed=blind, kind=1)], history, fixed())
+    views = convene([*twins, *two_folds(80, embed=blind, kind=1)], history, fixed())
     assert [v.embed for v in views] == [
         arms_only,
         mirrored,
@@ -215,14 +214,14 @@ def test_views_of_a_kind_share_all_but_their_phi() -> None:
     assert sum(v.weight for v in views) == pytest.approx(1)
     assert views[0].weight + views[1].weight > 0.6  # the blind one knows the mean alone
     for view in views:
-        assert BLUNTEST <= view.sharpness <= SHARPEST
+        assert BLUNTEST <= view.sharpness * DOUBT <= SHARPEST
         mean = (history.rewards.sum() + 1) / 82
-        np.testing.assert_allclose(view.counts, [PRIOR_WEIGHT * mean, PRIOR_WEIGHT * (1 - mean)])
+        np.testing.assert_allclose(view.counts, PRIOR_WEIGHT / DOUBT * np.array([mean, 1 - mean]))
 
 
 def variance(trained: list[Trained], history: Feedback) -> float:
     """The mean variance of the posteriors of arms from end to end, once the views remember the history."""
-    views, _ = convene(trained, history, fixed())
+    views = convene(trained, history, fixed())
     for view in views:
         points = view.embed(history.contexts, history.arms)
         view.references = ReferenceSet(dim=1, bandwidth=view.bandwidth)
@@ -248,122 +247,69 @@ def test_a_view_of_the_mean_alone_does_not_make_the_others_sure() -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_no_view_is_sharper_than_luck_allows(seed: int) -> None:
     history, trained = timeless(signs(120, seed=seed, gap=0.0)), two_folds(120, seed=seed)
-    (view,), _ = convene(trained, history, fixed())
+    (view,) = convene(trained, history, fixed())
     sights = [Sight.of(arms_only, history, one.held, importance=True) for one in trained]
-    assert view.sharpness <= np.median([s.sharpest(view.bandwidth, None) for s in sights]) * (1 + 1e-9)
+    luck = np.median([s.sharpest(view.bandwidth, None) for s in sights])
+    assert view.sharpness * DOUBT <= luck * (1 + 1e-9)
+
+
+def test_doubt_widens_posteriors_and_moves_no_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    history, trained = timeless(signs(120)), two_folds(120)
+    (usual,) = convene(trained, history, fixed())
+    monkeypatch.setattr(calibration, "DOUBT", 2 * DOUBT)
+    (wary,) = convene(trained, history, fixed())
+    assert (wary.weight, wary.bandwidth, wary.pull) == (usual.weight, usual.bandwidth, usual.pull)
+    assert 2 * wary.sharpness == pytest.approx(usual.sharpness)
+    np.testing.assert_allclose(2 * np.array(wary.counts), usual.counts)
 
 
 @pytest.mark.parametrize("flip", [None, 30])
 def test_what_the_user_has_decided_stays_as_it_is(flip: int | None) -> None:
     history, trained = signs(120, flip=flip), two_folds(120)
     decided = {"bandwidth": 0.123, "sharpness": 4.56, "prior": (0.7, 0.0)}
-    views, half_life = convene(trained, history, fixed(**decided, forgetting=True))
-    for view in views:
+    for view in convene(trained, history, fixed(**decided)):
         assert (view.bandwidth, view.sharpness, view.counts, view.pull) == (0.123, 4.56, (0.7, 0.0), None)
-    assert half_life is None
-    views, half_life = convene(trained, history, fixed(half_life=7.0, forgetting=True, bandwidth=0.123))
-    assert (half_life, views[0].bandwidth) == (7.0, 0.123)
+    (view,) = convene(trained, history, fixed(half_life=7.0, bandwidth=0.123))
+    assert view.bandwidth == 0.123
 
 
-def test_who_decides_to_keep_everything_is_served_as_if_there_were_no_times() -> None:
-    history, trained = signs(800, flip=400), two_folds(800)
-    kept, timed = convene(trained, history, fixed(forgetting=True)), convene(trained, history, fixed())
-    assert timed[1] is not None  # it would pay to forget
-    assert numbers(kept[0]) == numbers(convene(trained, timeless(history), fixed(forgetting=True))[0])
+def test_without_a_half_life_times_mean_nothing() -> None:
+    history, trained = signs(200, flip=100), two_folds(200)
+    kept, timed = (numbers(convene(trained, h, fixed())) for h in (timeless(history), history))
+    assert kept == timed
+    assert numbers(convene(trained, history, fixed(half_life=30.0))) != kept
 
 
 def test_a_decided_bandwidth_is_kept_where_no_held_row_is_new() -> None:
-    history = signs(40)
     old = [Trained(embed=arms_only, kind=0, held=np.arange(5))]
-    (view,), half_life = convene(old, history, fixed(bandwidth=0.123, half_life=7.0, forgetting=True))
-    assert (view.bandwidth, half_life) == (0.123, 7.0)
+    (view,) = convene(old, signs(40), fixed(bandwidth=0.123, half_life=7.0))
+    assert view.bandwidth == 0.123
 
 
-def test_a_decided_half_life_needs_no_times() -> None:
-    _, half_life = convene(two_folds(40), timeless(signs(40)), fixed(half_life=7.0, forgetting=True))
-    assert half_life == 7.0
+def test_a_decided_half_life_needs_no_times_and_then_decides_nothing() -> None:
+    history, trained = timeless(signs(40)), two_folds(40)
+    fading, kept = (numbers(convene(trained, history, fixed(half_life=h))) for h in (7.0, None))
+    assert fading == kept
 
 
-def test_a_world_that_stays_is_not_forgotten() -> None:
-    found = [
-        convene(two_folds(240, seed=seed), signs(240, seed=seed), fixed(bandwidth=1.0))[1]
-        for seed in range(20)
-    ]
-    # Two and a half standard errors are passed by chance in 1 of 160 tries, and up to four half-lives are tried.
-    assert sum(half_life is not None for half_life in found) <= 2
-
-
-def best_half_life(history: Feedback) -> float:
-    """The half-life of a running mean, of all there are, that foretells the newer half of `signs` best."""
-    level = np.where(history.arms[:, 0] > 0, history.rewards, 1 - history.rewards)
-    losses = {}
-    for half_life in np.geomspace(2, 1000, 20):
-        total, count, predicted = 0.5, 1.0, []
-        for reward in level:
-            predicted.append(total / count)
-            total, count = total * 2 ** (-1 / half_life) + reward, count * 2 ** (-1 / half_life) + 1
-        losses[half_life] = log_loss(np.array(predicted), level)[len(level) // 2 :].mean()
-    return min(losses, key=lambda half_life: losses[half_life])
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_a_level_that_flips_is_forgotten_about_as_fast_as_serves_best(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(calibration, "SHORTEST", 1)
-    monkeypatch.setattr(calibration, "HALF_LIVES", (1 / 2, 1 / 8, 1 / 32, 1 / 128, 1 / 512))
-    history = signs(1600, seed=seed, flip=400)
-    _, half_life = convene(two_folds(1600, seed=seed), history, fixed(bandwidth=1.0))
-    assert half_life is not None
-    assert 1 / 4 < half_life / best_half_life(history) < 4
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_same_evidence_twice_is_no_more_evidence_of_drift(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    history = signs(400, seed=seed, flip=150, gap=0.5)
-    once, again = (two_folds(400, seed=seed, kind=kind) for kind in (0, 1))
-    chosen = []
-    for errors in np.arange(0.0, 8.0, 0.5):
-        monkeypatch.setattr(calibration, "SURE", errors)
-        found = [convene(trained, history, fixed(bandwidth=1.0))[1] for trained in (once, [*once, *again])]
-        assert found[0] == found[1]
-        chosen.append(found[0])
-    assert chosen[0] != chosen[-1]  # one of these was the limit
-
-
-def test_no_half_life_is_shorter_than_so_many_outcomes() -> None:
-    _, half_life = convene(two_folds(800), signs(800, flip=400), fixed(bandwidth=1.0))
-    assert half_life is not None
-    assert half_life >= calibration.SHORTEST * (799 / 800)
-
-
-def test_a_half_life_comes_in_the_users_unit_of_time() -> None:
-    history, trained = signs(800, flip=400), two_folds(800)
+def test_a_half_life_is_in_the_users_unit_of_time() -> None:
+    history, trained = signs(400, flip=100), two_folds(400)
     assert history.times is not None
-    hours = signs(800, flip=400, times=history.times / 3600 + 5e5)
-    found = [convene(trained, h, fixed(bandwidth=1.0)) for h in (history, hours)]
-    assert found[0][1] == pytest.approx(found[1][1] * 3600, rel=1e-6)  # type: ignore[operator]
-    np.testing.assert_allclose(numbers(found[0][0]), numbers(found[1][0]), rtol=1e-4)
+    hours = signs(400, flip=100, times=history.times / 3600 + 5e5)
+    seconds = convene(trained, history, fixed(half_life=50.0))
+    same = convene(trained, hours, fixed(half_life=50.0 / 3600))
+    np.testing.assert_allclose(numbers(seconds), numbers(same), rtol=1e-4)
 
 
-def test_outcomes_of_one_moment_are_not_forgotten() -> None:
-    _, half_life = convene(two_folds(80), signs(80, times=np.full(80, 3.0)), fixed())
-    assert half_life is None
-
-
-@pytest.mark.parametrize("flip", [None, 400])
-def test_the_order_of_rows_does_not_matter(flip: int | None) -> None:
-    n = 80 if flip is None else 800
-    history, trained = signs(n, flip=flip), two_folds(n)
-    order = np.random.default_rng(1).permutation(n)
+@pytest.mark.parametrize("half_life", [None, 20.0])
+def test_the_order_of_rows_does_not_matter(half_life: float | None) -> None:
+    history, trained = signs(160, flip=80), two_folds(160)
+    order = np.random.default_rng(1).permutation(160)
     place = np.argsort(order)
     moved = [Trained(embed=arms_only, kind=0, held=place[one.held]) for one in trained]
-    one, two = convene(trained, history, fixed()), convene(moved, history[order], fixed())
-    assert one[1] == two[1]
-    assert (one[1] is None) == (flip is None)
-    np.testing.assert_allclose(numbers(one[0]), numbers(two[0]), rtol=1e-3)
+    one = convene(trained, history, fixed(half_life=half_life))
+    two = convene(moved, history[order], fixed(half_life=half_life))
+    np.testing.assert_allclose(numbers(one), numbers(two), rtol=1e-3)
 
 
 @given(best=st.integers(0, 8), slope=st.floats(0.1, 3.0))

@@ -78,6 +78,13 @@ def test_one_view_is_the_papers_posterior(
 
 
 @pytest.mark.parametrize("pull", [None, 0.3])
+def test_an_estimate_from_memory_is_judged_as_the_view_judges_its_own(pull: float | None) -> None:
+    one, queries = view(pull=pull), np.random.default_rng(4).normal(size=(5, 3))
+    assert one.references is not None
+    assert_equal(one.judged(one.references.estimate(queries)), one.beliefs(queries, None), rtol=0.0)
+
+
+@pytest.mark.parametrize("pull", [None, 0.3])
 @given(weights=st.lists(st.floats(0.01, 1), min_size=2, max_size=6))
 def test_equal_views_say_what_one_says(pull: float | None, weights: list[float]) -> None:
     arms = np.random.default_rng(1).normal(size=(4, 2))

@@ -1,5 +1,7 @@
 """A phi that needs no training: the features themselves, on scales chosen by leave-one-out."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from tercet.checks import Array, Matrix, Vector
@@ -21,47 +23,58 @@ def unlearned(history: Feedback, rng: np.random.Generator) -> Perceptron:
     Where a history is small, a network learns less from it than from what comes after; this kernel loses
     nothing, so it carries the first decisions.
     """
-    contexts, arms = _directions(history.contexts), _directions(history.arms)
+    contexts, arms = Directions.of(history.contexts), Directions.of(history.arms)
     picked = rng.permutation(len(history))[:ROWS]
     rows = history[picked]
     context_scale, arm_scale = LIKELY
     # Equal rewards are foretold best by the widest kernel, which would never tell arms apart again.
     if len(rows) >= 4 and rows.rewards.min() < rows.rewards.max():
         context_scale, arm_scale = _scales(
-            _squares(_mapped(rows.contexts, contexts)), _squares(_mapped(rows.arms, arms)), rows.rewards
+            _squares(contexts.mapped(rows.contexts)), _squares(arms.mapped(rows.arms)), rows.rewards
         )
-    (c_centre, c_scale, c_turn), (a_centre, a_scale, a_turn) = contexts, arms
-    weights = np.zeros((len(c_centre) + len(a_centre), c_turn.shape[1] + a_turn.shape[1]))
-    weights[: len(c_centre), : c_turn.shape[1]] = c_turn * context_scale
-    weights[len(c_centre) :, c_turn.shape[1] :] = a_turn * arm_scale
-    return Perceptron(
-        weights=[weights],
-        biases=[np.zeros(weights.shape[1])],
-        centre=np.concatenate([c_centre, a_centre]),
-        scale=np.concatenate([c_scale, a_scale]),
-        context_dim=len(c_centre),
-    )
+    return scaled(contexts, arms, context_scale, arm_scale)
 
 
-def _directions(inputs: Matrix) -> tuple[Vector, Vector, Matrix]:
-    """Centre, scale, and the matrix that takes standardised columns to at most MOST_COLUMNS of them.
+class Directions(NamedTuple):
+    """A map from standardised columns to at most MOST_COLUMNS of them.
 
     Squared distances between two random rows come out near 2, however many columns there are.
     """
-    width = inputs.shape[1]
-    if not len(inputs) or not width:
-        return np.zeros(width), np.ones(width), np.eye(width) / max(width, 1) ** 0.5
-    centre, scale = scaling(inputs)
-    turn: Array = np.eye(width)
-    if width > MOST_COLUMNS:
-        standard = (inputs[:: -(-len(inputs) // SAMPLED)] - centre) / scale
-        turn = np.linalg.eigh(standard.T @ standard)[1][:, ::-1][:, :MOST_COLUMNS]
-    return centre, scale, turn / width**0.5
+
+    centre: Vector
+    scale: Vector
+    turn: Matrix
+
+    @classmethod
+    def of(cls, inputs: Matrix) -> "Directions":
+        """Return those in which the inputs vary most."""
+        width = inputs.shape[1]
+        if not len(inputs) or not width:
+            return cls(np.zeros(width), np.ones(width), np.eye(width) / max(width, 1) ** 0.5)
+        centre, scale = scaling(inputs)
+        turn: Array = np.eye(width)
+        if width > MOST_COLUMNS:
+            standard = (inputs[:: -(-len(inputs) // SAMPLED)] - centre) / scale
+            turn = np.linalg.eigh(standard.T @ standard)[1][:, ::-1][:, :MOST_COLUMNS]
+        return cls(centre, scale, turn / width**0.5)
+
+    def mapped(self, inputs: Matrix) -> Matrix:
+        """Return the inputs in these directions."""
+        return ((inputs - self.centre) / self.scale) @ self.turn
 
 
-def _mapped(inputs: Matrix, directions: tuple[Vector, Vector, Matrix]) -> Matrix:
-    centre, scale, turn = directions
-    return ((inputs - centre) / scale) @ turn
+def scaled(contexts: Directions, arms: Directions, context_scale: float, arm_scale: float) -> Perceptron:
+    """Return the phi that puts contexts and arms side by side, each times a factor."""
+    weights = np.zeros((len(contexts.centre) + len(arms.centre), contexts.turn.shape[1] + arms.turn.shape[1]))
+    weights[: len(contexts.centre), : contexts.turn.shape[1]] = contexts.turn * context_scale
+    weights[len(contexts.centre) :, contexts.turn.shape[1] :] = arms.turn * arm_scale
+    return Perceptron(
+        weights=[weights],
+        biases=[np.zeros(weights.shape[1])],
+        centre=np.concatenate([contexts.centre, arms.centre]),
+        scale=np.concatenate([contexts.scale, arms.scale]),
+        context_dim=len(contexts.centre),
+    )
 
 
 def _squares(points: Matrix) -> Matrix:
@@ -88,7 +101,7 @@ def _scales(contexts: Matrix, arms: Matrix, rewards: Vector) -> tuple[float, flo
     return chosen
 
 
-def log_loss(predicted: Vector, rewards: Vector) -> Vector:
+def log_loss(predicted: Array, rewards: Array) -> Array:
     """Return the log-loss of each prediction, squeezed a little so that it stays finite."""
     squeezed = 1e-4 + (1 - 2e-4) * predicted
     return -(rewards * np.log(squeezed) + (1 - rewards) * np.log(1 - squeezed))

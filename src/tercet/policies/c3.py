@@ -17,6 +17,7 @@ from tercet.embedding.learning import as_function
 from tercet.embedding.options import LeaveOneOut, Training
 from tercet.policies import c3_fit, early
 from tercet.policies.base import drawn, highest, offered
+from tercet.policies.surprises import Surprises, noticed
 from tercet.policies.views import View, combined, overlap
 from tercet.reference.evidence import Evidence, explain
 from tercet.reference.exact import Engine, ReferenceSet
@@ -35,6 +36,7 @@ class State:
     logged: int = 0  # outcomes that fit was given
     learned: int = 0  # outcomes since fit
     early: Feedback | None = None  # what is remembered, as it came, while the view still changes with it
+    surprises: Surprises | None = None  # how far outcomes were lately from what the views foretold
 
     @property
     def references(self) -> ReferenceSet | None:
@@ -63,16 +65,17 @@ class C3:
         σ of the RBF kernel; None: what predicts held-out outcomes of the history best.
     sharpness
         Factor from kernel mass to Beta counts; None: so that the posterior is as wide as the estimates are
-        wrong on held-out outcomes.
+        wrong, as far as held-out outcomes tell.
     prior
-        Beta counts before any evidence; None: three outcomes of the history's mean reward, which pulls on
-        estimates as strongly as predicts best.
+        Beta counts before any evidence; None: three quarters of an outcome of the history's mean reward,
+        which pulls on estimates as strongly as predicts best.
     spread
         Standard deviation of the draws, as a share of the posterior's. 1 is the algorithm as published;
         smaller explores less.
     forgetting
-        `Decay`, `Window` or `RandomDrop`; None keeps everything. "auto": `Decay` if the newer half of the
-        history is foretold better with it, and by what half-life.
+        `Decay`, `Window` or `RandomDrop`; None keeps everything. "auto" keeps everything too; but how far
+        outcomes were lately from what they had been is added, from a memory that fades, if the newest
+        outcomes of the history are surely foretold better so.
     explore
         "thompson" (the algorithm) or "greedy" (play the best mean, an ablation).
     draws
@@ -88,7 +91,8 @@ class C3:
         Standardise inputs by the history's mean and spread before a phi of `hidden` layers.
     training
         How phi learns: `LeaveOneOut`, or `Training`, the options of the paper's Algorithm 1. With the latter
-        bandwidth, sharpness and prior are not learned (None: 1, 3, and one outcome of the mean reward).
+        bandwidth, sharpness and prior are not learned (None: 1, 3/4, and a quarter of an outcome of the mean
+        reward).
     progress
         Show a bar while training (on a terminal).
     engine
@@ -108,7 +112,7 @@ class C3:
     bandwidth: float | None = None
     sharpness: float | None = None
     prior: tuple[float, float] | None = None
-    spread: float = 0.5
+    spread: float = 0.25
     forgetting: Forgetting | Literal["auto"] | None = "auto"
     explore: Literal["thompson", "greedy"] = "thompson"
     draws: Literal["independent", "coupled"] = "independent"
@@ -175,10 +179,17 @@ class C3:
 
         Ctrl-C ends the training early and keeps phi's best epoch; before the first, nothing changes.
         """
-        views, forgetting = c3_fit.fitted(self, history, rng)
+        views = c3_fit.fitted(self, history, rng)
+        surprises = None
+        if self.forgetting == "auto":
+            surprises = noticed(
+                views, history, importance=self.importance, remember=remember, engine=self.engine
+            )
         state = State(
             views=views,
-            forgetting=forgetting,
+            forgetting=self.state.forgetting,
+            surprises=surprises,
+            timed=None if surprises is None else True,  # surprises fade by the clock, the first one too
             widths=_widths(history),
             logged=len(history),
             early=early.kept(self, history, remember=remember),
@@ -204,8 +215,9 @@ class C3:
 
         `time` is now, in the unit of the outcomes' times; None is the time of the newest outcome.
         """
-        queries = self._queries(context, arms)
-        beliefs = self._judged(queries, time)
+        context, arms = self._checked(context, arms)
+        queries = [view.queries(context, arms) for view in self._views()]
+        beliefs = self._judged(queries, context, arms, time)
         choice = self._choice(beliefs, queries, rng)
         arm, chances = choice.arm, choice.propensities
         if self.floor > 0:
@@ -216,7 +228,9 @@ class C3:
 
     def beliefs(self, context: Any, arms: Any, *, time: float | None = None) -> Posterior:
         """Return the Beta posterior of each arm (Algorithm 2, lines 3-4; Eq. 7 and 8)."""
-        return self._judged(self._queries(context, arms), time)
+        context, arms = self._checked(context, arms)
+        queries = [view.queries(context, arms) for view in self._views()]
+        return self._judged(queries, context, arms, time)
 
     def update(self, feedback: Feedback, rng: np.random.Generator) -> None:  # noqa: ARG002 - ids decide
         """Append outcomes and forget what is stale (Algorithm 2, lines 8-10; section 4.2)."""
@@ -246,7 +260,8 @@ class C3:
     def explain(self, context: Any, arm: Any, *, time: float | None = None, most: int = 5) -> Evidence:
         """Return the past outcomes behind an arm's estimate, their weights, and the estimate without them.
 
-        The estimate is what the references say alone, before prior and sharpness make a posterior of it.
+        The estimate is what the references say alone, before surprises correct it and prior and sharpness
+        make a posterior of it.
         """
         context, arms = self._checked(context, [arm])
         views = [
@@ -282,14 +297,14 @@ class C3:
 
         return c3_file.read(path, phi=phi, engine=engine)
 
-    def _queries(self, context: Any, arms: Any) -> list[Matrix]:
-        context, arms = self._checked(context, arms)
-        return [view.queries(context, arms) for view in self._views()]
-
-    def _judged(self, queries: list[Matrix], time: float | None) -> Posterior:
+    def _judged(self, queries: list[Matrix], context: Vector, arms: Matrix, time: float | None) -> Posterior:
         time = None if time is None else checks.number("time", time)
-        # Outcomes without times have only their number, which no clock can be compared with.
-        return combined(self._views(), queries, time if self.state.timed else None)
+        if not self.state.timed:
+            time = None  # outcomes without times have only their number, which no clock can be compared with
+        beliefs, surprises = combined(self._views(), queries, time), self.state.surprises
+        if surprises is None:
+            return beliefs
+        return surprises.corrected(beliefs, surprises.queries(context, arms), time)
 
     def _choice(self, beliefs: Posterior, queries: list[Matrix], rng: np.random.Generator) -> Choice:
         if self.explore == "greedy":
@@ -319,6 +334,10 @@ class C3:
         ]
         for memory, where in zip(memories, points, strict=True):
             memory.check(where)
+        surprises = state.surprises
+        if surprises is not None:
+            places = surprises.embed(feedback.contexts, feedback.arms)
+            surprises.references.check(places)
         raw = None if state.early is None else early.appended(state.early, feedback)
         with interrupts.held():  # from here on nothing can fail: all of it is learned, or none
             state.widths, state.timed, state.early = _widths(feedback), feedback.times is not None, raw
@@ -327,8 +346,12 @@ class C3:
             done = 0
             while done < len(feedback):
                 wait = state.forgetting.until_next(state.learned) if state.forgetting else None
+                wait = wait if surprises is None else 1  # each is foretold from all before it
                 part = slice(done, None if wait is None else done + wait)
                 outcomes = feedback[part]
+                if surprises is not None:
+                    usual = combined(state.views, [where[part] for where in points], None)
+                    surprises.learn(places[part], outcomes, usual)
                 for memory, where in zip(memories, points, strict=True):
                     memory.append(where[part], outcomes.rewards, outcomes.times, outcomes.ids)  # lines 9, 10
                 state.learned, done = state.learned + len(outcomes), done + len(outcomes)

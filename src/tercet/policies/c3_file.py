@@ -12,6 +12,7 @@ from tercet.embedding.options import LeaveOneOut, Training
 from tercet.embedding.residual import Residual
 from tercet.policies import early
 from tercet.policies.c3 import C3
+from tercet.policies.surprises import Surprises
 from tercet.policies.views import View
 from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import from_spec, to_spec
@@ -47,7 +48,15 @@ def write(policy: C3, path: str | PathLike[str]) -> None:
         "logged": state.logged,
         "learned": state.learned,
         "early": state.early is not None,
+        "surprises": None,
     }
+    if state.surprises is not None:
+        weights, phi = state.surprises.embed.to_arrays()
+        rows, references = state.surprises.references.to_arrays()
+        arrays |= {f"surprises.phi.{name}": array for name, array in weights.items()}
+        arrays |= {f"surprises.references.{name}": array for name, array in rows.items()}
+        numbers = {name: getattr(state.surprises, name) for name in ("rate", "counts")}
+        spec["surprises"] = numbers | {"phi": phi, "references": references}
     if state.early is not None:
         columns = {name: getattr(state.early, name) for name in early.COLUMNS}
         arrays |= {f"early.{name}": column for name, column in columns.items() if column is not None}
@@ -76,6 +85,8 @@ def read(path: str | PathLike[str], *, phi: Any, engine: Engine) -> C3:
         )
         if spec["early"]:
             state.early = early.restored(_part(arrays, "early."), state)
+        if spec["surprises"] is not None:
+            state.surprises = _surprises(spec["surprises"], _part(arrays, "surprises."), engine)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise checkpoint.CheckpointError(f"{path} can not be loaded as a C3 policy: {error}") from error
     return policy
@@ -121,6 +132,21 @@ def _view(saved: Mapping[str, Any], arrays: Mapping[str, Array], own: list[View]
         references=None
         if rows is None
         else ReferenceSet.from_arrays(_part(arrays, "references."), rows, engine=engine),
+    )
+
+
+def _surprises(saved: Mapping[str, Any], arrays: Mapping[str, Array], engine: Engine) -> Surprises:
+    references = ReferenceSet.from_arrays(_part(arrays, "references."), saved["references"], engine=engine)
+    embed = Perceptron.from_arrays(_part(arrays, "phi."), saved["phi"])
+    if references.half_life is None:
+        raise ValueError("surprises must fade: they have no half-life")
+    if references.dim != embed.dim:
+        raise ValueError(f"surprises must have {embed.dim} coordinates each; they have {references.dim}")
+    return Surprises(
+        embed=embed,
+        rate=checks.positive("rate", saved["rate"]),
+        counts=checks.positive("counts", saved["counts"]),
+        references=references,
     )
 
 

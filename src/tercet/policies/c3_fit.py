@@ -14,7 +14,7 @@ from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.unlearned import unlearned
 from tercet.policies.calibration import Fixed, Trained, convene
 from tercet.policies.views import View
-from tercet.reference.forgetting import Decay, Forgetting
+from tercet.reference.forgetting import Decay
 from tercet.types import Feedback, Ids
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ AHEAD = 0.02  # share of the log-loss by which a kind must win there to be the o
 FOLDS = 2  # each held out from one network of a kind
 HELD, FEW, MOST_HELD = 0.15, 250, 4_096  # share of the history in a fold; up to a quarter of a small one
 
-BANDWIDTH, SHARPNESS, PRIOR_WEIGHT = 1.0, 3.0, 1.0  # where no history has said better
+BANDWIDTH, SHARPNESS, PRIOR_WEIGHT = 1.0, 0.75, 0.25  # where no history has said better
 
 
 def usual(policy: "C3", embed: Phi, *, mean: float = 0.5) -> View:
@@ -42,12 +42,11 @@ def usual(policy: "C3", embed: Phi, *, mean: float = 0.5) -> View:
     )
 
 
-def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> tuple[list[View], Forgetting | None]:
-    """Return the views of a history, and the rule by which they forget."""
-    rule = None if isinstance(policy.forgetting, str) else policy.forgetting
+def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> list[View]:
+    """Return the views of a history."""
     options = replace(policy.training, importance=policy.importance)  # learn what is decided with
     if ours(policy) and len(history) < LEAST:
-        return [plain(policy, history, rng)], rule
+        return [plain(policy, history, rng)]
     choosing = isinstance(options, LeaveOneOut) and len(history) >= LEAST
     folds = _folds(len(history), rng, count=FOLDS if ours(policy) else 1) if choosing else []
     if ours(policy) and isinstance(options, LeaveOneOut):
@@ -64,12 +63,9 @@ def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> tuple[l
             held=folds[0] if folds else None,
         )
         if not choosing:
-            return [usual(policy, embed, mean=_mean(history))], rule
+            return [usual(policy, embed, mean=_mean(history))]
         trained = [Trained(embed=embed, kind=0, held=folds[0], own=policy.phi is not None)]
-    views, half_life = convene(trained, history, _fixed(policy))
-    if half_life is not None and rule is None:
-        rule = Decay(half_life=half_life)
-    return views, rule
+    return convene(trained, history, _fixed(policy))
 
 
 def ours(policy: "C3") -> bool:
@@ -83,7 +79,7 @@ def plain(policy: "C3", history: Feedback, rng: np.random.Generator) -> View:
     if len(history) < LEAST or not isinstance(policy.training, LeaveOneOut):
         return usual(policy, embed, mean=_mean(history))
     trained = [Trained(embed=embed, kind=0, held=held) for held in _folds(len(history), rng, count=FOLDS)]
-    (view,), _ = convene(trained, history, replace(_fixed(policy), forgetting=True))
+    (view,) = convene(trained, history, _fixed(policy))
     return view
 
 
@@ -94,7 +90,6 @@ def _fixed(policy: "C3") -> Fixed:
         prior=policy.prior,
         importance=policy.importance,
         half_life=policy.forgetting.half_life if isinstance(policy.forgetting, Decay) else None,
-        forgetting=not isinstance(policy.forgetting, str),
     )
 
 

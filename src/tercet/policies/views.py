@@ -34,6 +34,10 @@ class View:
             estimate = Estimate(mass=np.zeros(len(queries)), mean=np.full(len(queries), 0.5))
         else:
             estimate = self.references.estimate(queries, time)
+        return self.judged(estimate)
+
+    def judged(self, estimate: Estimate) -> Posterior:
+        """Return the posterior that an estimate from memory makes, with the prior."""
         evidence = posterior.posterior(
             estimate.mass, estimate.mean, sharpness=self.sharpness, prior=self.counts
         )
