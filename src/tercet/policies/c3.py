@@ -112,7 +112,7 @@ class C3:
     bandwidth: float | None = None
     sharpness: float | None = None
     prior: tuple[float, float] | None = None
-    spread: float = 0.25
+    spread: float = 0.125
     forgetting: Forgetting | Literal["auto"] | None = "auto"
     explore: Literal["thompson", "greedy"] = "thompson"
     draws: Literal["independent", "coupled"] = "independent"
