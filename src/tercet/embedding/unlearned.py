@@ -29,9 +29,8 @@ def unlearned(history: Feedback, rng: np.random.Generator) -> Perceptron:
     context_scale, arm_scale = LIKELY
     # Equal rewards are foretold best by the widest kernel, which would never tell arms apart again.
     if len(rows) >= 4 and rows.rewards.min() < rows.rewards.max():
-        context_scale, arm_scale = _scales(
-            _squares(contexts.mapped(rows.contexts)), _squares(arms.mapped(rows.arms)), rows.rewards
-        )
+        seen, shown = contexts.mapped(rows.contexts), arms.mapped(rows.arms)
+        context_scale, arm_scale = _scales(squares(seen, seen), squares(shown, shown), rows.rewards)
     return scaled(contexts, arms, context_scale, arm_scale)
 
 
@@ -77,9 +76,10 @@ def scaled(contexts: Directions, arms: Directions, context_scale: float, arm_sca
     )
 
 
-def _squares(points: Matrix) -> Matrix:
-    half = np.square(points).sum(axis=1)
-    return np.maximum(half[:, None] + half - 2 * points @ points.T, 0.0)
+def squares(some: Matrix, points: Matrix) -> Matrix:
+    """Return squared distances, by a product of matrices: fast, and off by roundings."""
+    lengths = np.square(some).sum(axis=1)[:, None] + np.square(points).sum(axis=1)
+    return np.maximum(lengths - 2 * some @ points.T, 0.0)
 
 
 def _scales(contexts: Matrix, arms: Matrix, rewards: Vector) -> tuple[float, float]:

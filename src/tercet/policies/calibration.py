@@ -26,7 +26,7 @@ PULLS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # kernel mass that the mean rew
 SHARPEST, BLUNTEST = 300.0, 0.3
 PRIOR_WEIGHT = 3.0  # outcomes that the mean reward is worth where there is no evidence, before doubt
 # Held-out neighbours do not show all that is wrong: phi has bent the space around the very outcomes in
-# memory. On simulations, whose chances are known, squared errors are about four times what they show.
+# memory. On simulations, whose chances are known, squared errors are several times what they show.
 DOUBT = 4.0
 STACKING = 5.0  # outcomes' worth of an equal share for every kind
 

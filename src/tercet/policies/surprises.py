@@ -24,7 +24,7 @@ import numpy as np
 from tercet import threads
 from tercet.checks import Matrix, Vector
 from tercet.embedding.inference import Perceptron
-from tercet.embedding.unlearned import Directions, log_loss, scaled
+from tercet.embedding.unlearned import Directions, log_loss, scaled, squares
 from tercet.policies.held_out import MANY_REFERENCES, Sight
 from tercet.policies.views import View
 from tercet.reference.exact import Engine, ReferenceSet
@@ -124,7 +124,8 @@ def _foretold(views: Sequence[View], known: Feedback, recent: int, *, importance
         )
         return view.judged(sight.replay(view.bandwidth, None)).mean
 
-    return np.asarray([view.weight for view in views]) @ np.asarray(threads.each(means, views))
+    weights = np.asarray([view.weight for view in views])
+    return (weights @ np.asarray(threads.each(means, views))).clip(0.0, 1.0)  # it can be off by a rounding
 
 
 class Setting(NamedTuple):
@@ -174,7 +175,7 @@ def _replayed(points: Matrix, times: Vector, rewards: Vector, foretold: Vector, 
     moved, kept = np.empty((2, len(times), len(rate)))
     for block in np.array_split(np.arange(len(times)), min(BLOCKS, len(times))):
         known = np.searchsorted(times, times[block[0]], side="left")  # nobody knows of the same moment
-        kernel = np.exp(-_squares(points[block], points[:known]) / 2)
+        kernel = np.exp(squares(points[block], points[:known]) / -2)
         correction = rate / fade[block] * (kernel @ kept[:known])
         moved[block] = _moved(foretold[block, None], correction)
         kept[block] = fade[block] * (rewards[block, None] - moved[block])
@@ -189,7 +190,7 @@ def _shared(points: Matrix, times: Vector, rewards: Vector, foretold: Vector, ha
     errors, spread = rewards - foretold, foretold * (1 - foretold)
     together, luck = 0.0, 0.0
     for block in np.array_split(np.arange(len(times)), -(-len(times) // 1000)):
-        kernel = np.exp(-2 * _squares(points[block], points))
+        kernel = np.exp(-2 * squares(points[block], points))
         kernel *= np.exp2(-2 * np.abs(times[block, None] - times) / half_life)
         kernel[times[block, None] == times] = 0.0  # itself, and what came at the same moment
         together += float(errors[block] @ kernel @ errors)
@@ -199,8 +200,3 @@ def _shared(points: Matrix, times: Vector, rewards: Vector, foretold: Vector, ha
 
 def _moved(usual: Any, correction: Any) -> Any:
     return (usual + correction).clip(SMALLEST * usual, 1 - SMALLEST * (1 - usual))
-
-
-def _squares(some: Matrix, points: Matrix) -> Matrix:
-    inner = some @ points.T
-    return np.maximum(np.square(some).sum(axis=1)[:, None] + np.square(points).sum(axis=1) - 2 * inner, 0.0)
