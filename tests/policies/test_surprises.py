@@ -133,6 +133,11 @@ def test_a_world_that_stays_is_no_surprise() -> None:
     assert sum(found(history) is not None for history in histories) <= 1
 
 
+@pytest.mark.parametrize("reward", [0.0, 0.3, 1.0])
+def test_equal_rewards_are_no_surprise(reward: float) -> None:
+    assert found(world(rewards=np.full(800, reward))) is None
+
+
 def gains(seed: int) -> np.ndarray:
     """How much better later outcomes are foretold than by the views alone."""
     policy, later = fitted(world(seed=seed)), world(300, seed=seed, first=800)

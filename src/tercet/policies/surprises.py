@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tercet import threads
-from tercet.checks import Matrix, Vector
+from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.inference import Perceptron
 from tercet.embedding.unlearned import Directions, log_loss, scaled, squares
 from tercet.policies.held_out import MANY_REFERENCES, Sight
@@ -38,6 +38,7 @@ CONTEXT_SCALES = (0.0, 0.7, 1.5, 3.0)
 ARM_SCALES = (0.0, 0.7, 1.5, 3.0, 6.0)
 HALF_LIVES = tuple(0.5**power for power in range(1, 9))  # of the time that is looked at
 BLOCKS = 1_000  # in a replay, rows of a block are foretold at once, then remembered
+TOGETHER = 100  # rows that meet what is older in one product of matrices: faster
 SHORTEST = 15  # outcomes in a half-life, at least
 RATES = (0.01, 0.03, 0.1, 0.2, 0.3)
 SURE = 2.5  # standard errors by which the best correction must win
@@ -88,7 +89,9 @@ def noticed(
     views: Sequence[View], history: Feedback, *, importance: bool, remember: bool, engine: Engine
 ) -> Surprises | None:
     """Return the memory of surprises that foretells the newest outcomes surely better than none, or None."""
-    if history.times is None or len(history) < LEAST or not np.ptp(history.times):
+    if history.times is None or len(history) < LEAST:
+        return None
+    if not np.ptp(history.times) or not np.ptp(history.rewards):
         return None
     order = np.argsort(history.times, kind="stable")
     earlier = order[:-RECENT]
@@ -144,42 +147,55 @@ def _best(rows: Feedback, foretold: Vector, contexts: Matrix, arms: Matrix) -> S
     assert rows.times is not None
     shares = [share for share in HALF_LIVES if share * len(rows) >= SHORTEST]
     times, half_lives = rows.times - rows.times[-1], np.asarray(shares) * float(np.ptp(rows.times))
+    speeds = list(product(half_lives, RATES))
     asked = slice(int(FIRST * len(rows)), None)
     alone = log_loss(foretold, rows.rewards)[asked]
-
-    def tried(scales: tuple[float, float]) -> tuple[float, float, Setting]:
-        points = np.hstack([scales[0] * contexts, scales[1] * arms])
-        moved = _replayed(points, times, rows.rewards, foretold, half_lives)
-        gains = alone[:, None] - log_loss(moved, rows.rewards[:, None])[asked]
-        best = int(gains.mean(axis=0).argmax())
-        half_life, rate = list(product(half_lives, RATES))[best]
-        setting = Setting(*scales, float(half_life), rate, MOST, rows.rewards - moved[:, best])
-        gain = gains[:, best]
-        return float(gain.mean()), float(gain.std() / len(gain) ** 0.5), setting
-
-    gain, error, best = max(
-        threads.each(tried, product(CONTEXT_SCALES, ARM_SCALES)), key=lambda found: found[0]
-    )
-    if gain <= SURE * error:
+    gain, error, best = 0.0, 0.0, None
+    for scale in CONTEXT_SCALES:
+        moved = _replayed(scale * contexts, arms, times, rows.rewards, foretold, np.asarray(speeds))
+        gains = alone[:, None] - log_loss(moved, rows.rewards[:, None])[:, asked]
+        mean = gains.mean(axis=1)
+        if mean.max() > gain:
+            arm, speed = np.unravel_index(mean.argmax(), mean.shape)
+            gain, error = float(mean.max()), float(gains[arm, :, speed].std() / len(alone) ** 0.5)
+            half_life, rate = speeds[speed]
+            left = rows.rewards - moved[arm, :, speed]
+            best = Setting(scale, ARM_SCALES[arm], float(half_life), rate, MOST, left)
+    if best is None or gain <= SURE * error:
         return None
     points = np.hstack([best.context_scale * contexts, best.arm_scale * arms])[asked]
     changed = _shared(points, times[asked], rows.rewards[asked], foretold[asked], best.half_life)
     return best._replace(counts=float(np.clip(1 / max(changed, 1e-300), FEWEST, MOST)))
 
 
-def _replayed(points: Matrix, times: Vector, rewards: Vector, foretold: Vector, half_lives: Vector) -> Matrix:
-    """Return what would have been foretold of each row, a column for each half-life and rate."""
-    half_life, rate = np.asarray(list(product(half_lives, RATES))).T
+def _replayed(
+    contexts: Matrix, arms: Matrix, times: Vector, rewards: Vector, foretold: Vector, speeds: Matrix
+) -> Array:
+    """Return what would have been foretold: for each scale of arms, of each row, at each speed."""
+    half_life, rate = speeds.T
     # 2^(-(t - t') / h) = 2^(-t / h) 2^(t' / h): surprises are kept as of the last row, and fade all alike.
     fade = np.exp2(times[:, None] / half_life)
-    moved, kept = np.empty((2, len(times), len(rate)))
-    for block in np.array_split(np.arange(len(times)), min(BLOCKS, len(times))):
-        known = np.searchsorted(times, times[block[0]], side="left")  # nobody knows of the same moment
-        kernel = np.exp(squares(points[block], points[:known]) / -2)
-        correction = rate / fade[block] * (kernel @ kept[:known])
-        moved[block] = _moved(foretold[block, None], correction)
-        kept[block] = fade[block] * (rewards[block, None] - moved[block])
+    moved, kept = np.empty((2, len(ARM_SCALES), len(times), len(rate)))
+    contexts, arms = contexts.astype(np.float32), arms.astype(np.float32)
+    known = np.searchsorted(times, times, side="left")  # nobody knows of the same moment
+    for first, end in _blocks(0, len(times), TOGETHER):
+        # What was known to the first of these rows in one product of matrices, the rest step by step.
+        here, long_known, last = slice(first, end), known[first], known[end - 1]
+        apart = squares(contexts[here], contexts[:last]), squares(arms[here], arms[:last])
+        kernel = np.stack([np.exp((apart[0] + np.float32(scale**2) * apart[1]) / -2) for scale in ARM_SCALES])
+        sums = kernel[:, :, :long_known] @ kept[:, :long_known]
+        for start, stop in _blocks(first, end, -(-len(times) // BLOCKS)):
+            now, block = slice(start, stop), slice(start - first, stop - first)
+            lately = slice(long_known, known[start])
+            sums[:, block] += kernel[:, block, lately] @ kept[:, lately]
+            moved[:, now] = _moved(foretold[now, None], rate / fade[now] * sums[:, block])
+            kept[:, now] = fade[now] * (rewards[now, None] - moved[:, now])
     return moved
+
+
+def _blocks(start: int, stop: int, size: int) -> list[tuple[int, int]]:
+    """Return the ends of pieces of a range."""
+    return [(first, min(first + size, stop)) for first in range(start, stop, size)]
 
 
 def _shared(points: Matrix, times: Vector, rewards: Vector, foretold: Vector, half_life: float) -> float:
@@ -189,7 +205,8 @@ def _shared(points: Matrix, times: Vector, rewards: Vector, foretold: Vector, ha
     """
     errors, spread = rewards - foretold, foretold * (1 - foretold)
     together, luck = 0.0, 0.0
-    for block in np.array_split(np.arange(len(times)), -(-len(times) // 1000)):
+    for first, end in _blocks(0, len(times), 1_000):
+        block = slice(first, end)
         kernel = np.exp(-2 * squares(points[block], points))
         kernel *= np.exp2(-2 * np.abs(times[block, None] - times) / half_life)
         kernel[times[block, None] == times] = 0.0  # itself, and what came at the same moment
