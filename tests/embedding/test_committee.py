@@ -38,7 +38,7 @@ def separable(n: int = N, seed: int = 0) -> Feedback:
 
 
 def options(**changes: Any) -> LeaveOneOut:
-    return LeaveOneOut(**{"epochs": 1, "steps": 20, "batch": 32, "partitions": 1, **changes})
+    return LeaveOneOut(**{"epochs": 1, "steps": 20, "width": 128, "batch": 32, "partitions": 1, **changes})
 
 
 def learned(history: Feedback, plans: list[tuple[int, Ids]], seed: int = 0, **changes: Any) -> list[Residual]:

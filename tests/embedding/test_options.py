@@ -59,7 +59,8 @@ def test_leave_one_out_options_survive_json() -> None:
 
 
 @pytest.mark.parametrize(
-    "changes", [{"epochs": 1}, {"batch": 2}, {"decay": 0.0}, {"dropout": 0.0}, {"partitions": 1}]
+    "changes",
+    [{"epochs": 1}, {"width": 1}, {"batch": 2}, {"decay": 0.0}, {"dropout": 0.0}, {"partitions": 1}],
 )
 def test_leave_one_out_takes_the_smallest_that_make_sense(changes: dict[str, Any]) -> None:
     assert vars(LeaveOneOut(**changes)) == vars(LeaveOneOut()) | changes
@@ -70,6 +71,7 @@ def test_leave_one_out_takes_the_smallest_that_make_sense(changes: dict[str, Any
     [
         ({"epochs": 0}, "epochs must be a whole number, 1 or more; got 0"),
         ({"epochs": True}, "epochs must be a whole number"),
+        ({"width": 0}, "width must be a whole number, 1 or more; got 0"),
         ({"batch": 1}, "batch must be a whole number, 2 or more; got 1"),
         ({"partitions": 0}, "partitions must be a whole number, 1 or more; got 0"),
         ({"rate": 0.0}, "rate must be a finite number above 0"),
@@ -87,3 +89,11 @@ def test_leave_one_out_takes_the_smallest_that_make_sense(changes: dict[str, Any
 def test_impossible_leave_one_out_options_are_refused(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         LeaveOneOut(**changes)
+
+
+@pytest.mark.parametrize("ample", [False, True])
+def test_what_is_given_is_kept_and_what_is_not_given_is_settled(ample: bool) -> None:
+    given = LeaveOneOut(epochs=3, width=7)
+    assert given.settled(ample=ample) == given
+    size = {"epochs": 80, "width": 384} if ample else {"epochs": 40, "width": 128}
+    assert LeaveOneOut(rate=0.5).settled(ample=ample) == LeaveOneOut(rate=0.5, **size)

@@ -97,7 +97,9 @@ for rows in (0, 1, {c3_fit.LEAST - 1}):
 def test_a_phi_of_ones_own_is_fitted_without_torch() -> None:
     code = """
 import numpy as np, tercet
+from tercet.policies import c3_fit
 from tests.laws.policies import ARMS, history
+c3_fit.SMALL = 59  # as if this history were long
 policy, rng = tercet.C3(phi=lambda contexts, arms: np.hstack([contexts, arms])), np.random.default_rng(0)
 policy.fit(history(n=60), rng)
 policy.choose([0.1, 0.2], ARMS, rng)
@@ -140,6 +142,20 @@ def test_a_long_history_is_seen_by_two_networks_of_the_kind_that_does_better_in_
     assert [count for count, _ in chosen] == pieces
     first = tried[0][1]
     assert [int(not np.array_equal(held, first)) for _, held in chosen] == folds
+
+
+@pytest.mark.parametrize(
+    ("gpu", "n", "given", "width"),
+    [(False, 60, None, 128), (True, 60, None, 384), (True, 59, None, 128), (True, 60, 12, 12)],
+)
+def test_only_a_gpu_trains_wide_networks_unless_asked_to_and_only_on_a_long_history(
+    gpu: bool, n: int, given: int | None, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(c3_fit, "SMALL", 59)
+    monkeypatch.setattr(c3_fit, "on_gpu", lambda: gpu)
+    policy = fitted(history(n=n), training=replace(QUICK, width=given))
+    networks = [view.embed for view in policy.state.views if isinstance(view.embed, Residual)]
+    assert {network.first.bias.size for network in networks} == {width}
 
 
 def test_hidden_layers_make_a_single_view_whose_numbers_are_learned() -> None:

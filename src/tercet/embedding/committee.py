@@ -24,7 +24,7 @@ from tercet.embedding.samples import Samples
 from tercet.embedding.training import bar, own_randomness
 from tercet.types import Feedback, Ids
 
-WIDTH, BLOCKS = 128, 2
+BLOCKS = 2
 MANY, THINNED = 100, 0.2  # columns of a context from which on a fifth of them is left out in a step
 
 
@@ -50,6 +50,7 @@ def learn(
     progress: bool,
 ) -> list[tuple[Residual, float]]:
     """Return for each plan (pieces of a column, rows to hold out) a trained network and its held-out loss."""
+    assert options.width is not None
     encodings = {
         pieces: [Encoding.of(inputs, pieces=pieces) for inputs in (history.contexts, history.arms)]
         for pieces, _ in plans
@@ -63,7 +64,7 @@ def learn(
         network = ResidualNetwork(
             contexts.std(axis=0),
             arms.std(axis=0),
-            width=WIDTH,
+            width=options.width,
             blocks=BLOCKS,
             dim=dim,
             dropout=options.dropout,

@@ -82,6 +82,13 @@ def learn_committee(
     )
 
 
+def on_gpu() -> bool:
+    """Whether networks are trained on a GPU here."""
+    with _torch_needed():
+        import torch
+    return torch.cuda.is_available()
+
+
 @contextmanager
 def _torch_needed() -> Iterator[None]:
     try:

@@ -55,6 +55,7 @@ class Course:
         groups = _Groups(learned.interval.cpu().numpy(), self.options)
         if groups.size < 2:
             return
+        assert self.options.epochs is not None
         steps = max(self.options.steps, math.ceil(self.options.epochs * len(learned) / groups.batch))
         optimiser = _Optimiser(self.phi, self.options, steps)
         for step in range(steps):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tercet.embedding.inference import Phi
-from tercet.embedding.learning import Shape, learn, learn_committee
+from tercet.embedding.learning import Shape, learn, learn_committee, on_gpu
 from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.unlearned import unlearned
 from tercet.policies.calibration import Fixed, Trained, convene
@@ -47,6 +47,8 @@ def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> list[Vi
     options = replace(policy.training, importance=policy.importance)  # learn what is decided with
     if ours(policy) and len(history) < LEAST:
         return [plain(policy, history, rng)]
+    if isinstance(options, LeaveOneOut):
+        options = options.settled(ample=ours(policy) and len(history) > SMALL and on_gpu())
     choosing = isinstance(options, LeaveOneOut) and len(history) >= LEAST
     folds = _folds(len(history), rng, count=FOLDS if ours(policy) else 1) if choosing else []
     if ours(policy) and isinstance(options, LeaveOneOut):
@@ -118,6 +120,7 @@ def _committee(
 
     plans = list(product(PIECES, folds))
     if len(history) > SMALL:
+        assert options.epochs is not None
         # A network takes long here, and one of the wrong kind is of little use: one of each is tried.
         plans = list(product(PIECES, folds[:1]))
         short = replace(
