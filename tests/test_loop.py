@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tercet import Choice, Feedback, Round
+from tercet import C3, Choice, Feedback, Round
 from tercet.environments.base import Revealed
 from tercet.environments.simulated import Shop
 from tercet.loop import Streams, play
@@ -205,6 +205,25 @@ def test_predictions_are_of_the_chosen_arm_and_made_before_its_outcome() -> None
     trace = play(ArmThompson(prior=(1.0, 1.0)), shop, np.random.default_rng(3))
     assert (trace.columns["predicted"] > 0).all()
     assert np.isnan(play(Uniform(), shop, np.random.default_rng(3)).columns["predicted"]).all()
+
+
+def test_intervals_are_compared_with_the_means_of_all_offered_arms_where_both_are_known() -> None:
+    shop, rng = Shop.draw(np.random.default_rng(0), visits=30), np.random.default_rng
+    trace = play(C3(phi=lambda contexts, arms: arms), shop, rng(3))
+    shares = trace.columns["covered"] * trace.columns["offered"]
+    np.testing.assert_allclose(shares, shares.round(), atol=1e-9)
+    assert 0 < trace.columns["covered"].mean() <= 1
+    assert np.isnan(play(Uniform(), shop, rng(3)).columns["covered"]).all()
+
+    class Unknown(Ladder):
+        def history(self, rng: np.random.Generator) -> Feedback:
+            return shop.history(rng)
+
+        def rounds(self, rng: np.random.Generator) -> Iterator[Round]:
+            return (replace(round_, means=None) for round_ in shop.rounds(rng))
+
+    unknown = play(C3(phi=lambda contexts, arms: arms), Unknown(), rng(3))
+    assert np.isnan(unknown.columns["covered"]).all()
 
 
 @dataclass

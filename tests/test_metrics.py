@@ -1,3 +1,4 @@
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import brier_score_loss, log_loss
 
 from tercet import metrics
+from tercet.types import Posterior
 
 
 def rows(**columns: object) -> pd.DataFrame:
@@ -118,3 +120,12 @@ def test_a_quiet_block_is_zero_for_who_played_the_seed_and_unknown_for_others() 
     # Twice each block's, for there are two: the mean over blocks is the total of the run.
     np.testing.assert_array_equal(totals.loc[3], [[6, np.nan], [8, 0]])
     np.testing.assert_array_equal(totals.loc[8], [[0, np.nan], [10, 12]])
+
+
+@pytest.mark.parametrize("counts", [0.5, 3.0, 1e4])
+def test_an_honest_posterior_covers_nine_in_ten(counts: float) -> None:
+    rng = np.random.default_rng(0)
+    alpha, beta = counts * rng.uniform(0.1, 0.9, 20_000), counts * rng.uniform(0.1, 0.9, 20_000)
+    beliefs = Posterior(mean=alpha / (alpha + beta), mass=alpha, alpha=alpha, beta=beta)
+    assert metrics.covered(beliefs, rng.beta(alpha, beta)) == pytest.approx(0.9, abs=0.01)
+    assert metrics.covered(replace(beliefs, alpha=9 * alpha, beta=9 * beta), rng.beta(alpha, beta)) < 0.75

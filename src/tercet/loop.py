@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from tercet import metrics
 from tercet.checks import Array, Vector
 from tercet.environments.base import Environment, Revealed, Revealing
 from tercet.policies.base import Oracle, Policy
@@ -174,7 +175,7 @@ class _Ledger:
 
     def note(self, round_: Round, choice: Choice, **seconds: float) -> None:
         """Add the row of a round."""
-        arm, means = choice.arm, round_.means
+        arm, means, beliefs = choice.arm, round_.means, choice.posterior
         arm_id = None if round_.arm_ids is None else round_.arm_ids[arm]
         self.rows.append(
             {
@@ -187,6 +188,7 @@ class _Ledger:
                 "reward": float(round_.rewards[arm]),
                 "regret": float(round_.rewards.max() - round_.rewards[arm]),  # realised
                 "dynamic_regret": np.nan if means is None else float(means.max() - means[arm]),  # expected
+                "covered": np.nan if means is None or beliefs is None else metrics.covered(beliefs, means),
                 "impression": self._impression(arm_id),
                 "changed": round_.changed,
             }

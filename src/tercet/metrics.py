@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from tercet.checks import Array, Vector
-from tercet.types import Ids
+from tercet.types import Ids, Posterior
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SURE = 1e-3  # predictions are cut to [SURE, 1 - SURE]: linear models leave the unit interval
 FIRST_IMPRESSIONS = 100
+OUTSIDE = 0.05  # of a posterior, on either side of its 90 % interval
 BINS = 10
 BLOCKS = 20  # of time, where all seeds replay one log
 SMOOTHED = 25  # steps
@@ -63,6 +64,19 @@ def log_loss(rewards: Vector, predicted: Vector) -> float:
     """Return the mean cross-entropy of predictions made before their outcomes."""
     chances = _cut(predicted)
     return float(-np.mean(rewards * np.log(chances) + (1 - rewards) * np.log(1 - chances)))
+
+
+def covered(beliefs: Posterior, means: Vector) -> float:
+    """Return the share of arms whose expected reward lies in the 90 % interval of their posterior.
+
+    >>> one, nine = np.ones(2), np.array([1.0, 99.0])
+    >>> covered(Posterior(mean=one / (one + nine), mass=nine, alpha=one, beta=nine), np.array([0.2, 0.2]))
+    0.5
+    """
+    from scipy.special import betainc
+
+    below = betainc(beliefs.alpha, beliefs.beta, means)
+    return float(np.mean((below >= OUTSIDE) & (below <= 1 - OUTSIDE)))
 
 
 def calibration_error(rewards: Vector, predicted: Vector) -> float:

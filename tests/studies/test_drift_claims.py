@@ -11,10 +11,12 @@ from tercet.studies.drift_claims import CONTROLS, COUPLED, claims
 GOOD = {"C3": 100.0, "C3, keeping everything": 101.0, "LinUCB, tuned": 150.0, "uniform": 300.0}
 
 
-def final(regrets: dict[str, float], kinds: tuple[str, ...] = (*COUPLED, *CONTROLS)) -> pd.DataFrame:
+def final(
+    regrets: dict[str, float], kinds: tuple[str, ...] = (*COUPLED, *CONTROLS), *, covered: float = 0.9
+) -> pd.DataFrame:
     return pd.DataFrame(
         [
-            {"kind": kind, "policy": policy, "seed": seed, "steps": 100}
+            {"kind": kind, "policy": policy, "seed": seed, "steps": 100, "covered": covered + 0.001 * seed}
             | {"regret": regret + 5 * seed + 0.1 * (seed * len(policy) % 3)}
             for kind in kinds
             for policy, regret in regrets.items()
@@ -38,7 +40,7 @@ FAST = recovery([40.0] * 5, [100.0] * 5)
 
 def verdicts(regrets: dict[str, float], table: pd.DataFrame = FAST) -> dict[str, str]:
     found = claims({"final": final(regrets), "recovery": table})
-    names = (*COUPLED, *CONTROLS, "recovery", "cheap")
+    names = (*COUPLED, *CONTROLS, "recovery", "cheap", *(f"{kind} covered" for kind in (*COUPLED, *CONTROLS)))
     return dict(zip(names, (claim.verdict for claim in found), strict=True))
 
 
@@ -70,6 +72,21 @@ def test_forgetting_must_be_cheap_where_nothing_changes() -> None:
 
 
 @pytest.mark.parametrize(
+    ("covered", "verdict"),
+    [
+        (0.9, "reached"),
+        (0.8, "not reached"),
+        (0.97, "not reached"),
+        (0.849, "undecided"),
+        (0.949, "undecided"),
+    ],
+)
+def test_intervals_may_neither_be_too_narrow_nor_too_wide(covered: float, verdict: str) -> None:
+    found = claims({"final": final(GOOD, covered=covered)})[-len((*COUPLED, *CONTROLS)) :]
+    assert {claim.verdict for claim in found} == {verdict}
+
+
+@pytest.mark.parametrize(
     ("ours", "theirs", "verdict"),
     [
         ([40.0] * 5, [100.0] * 5, "reached"),
@@ -89,4 +106,7 @@ def test_recovery_is_twice_as_fast_whichever_world_is_left_out(
 
 def test_what_was_not_played_is_not_testable() -> None:
     found = claims({"final": final(GOOD, ("seasonal",))})
-    assert [claim.verdict for claim in found] == ["reached"] + 10 * ["not testable"]
+    told = [claim for claim in found if claim.verdict != "not testable"]
+    assert len(found) == len(claims({"final": final(GOOD), "recovery": FAST}))
+    assert [claim.verdict for claim in told] == 2 * ["reached"]
+    assert {claim.paper[:8] for claim in told} == {"Seasonal"}

@@ -96,6 +96,7 @@ def _final(summary: dict[str, Any], steps: "pd.DataFrame") -> dict[str, Any]:
         "steps": len(steps),
         "regret": steps["dynamic_regret"].sum(),
         "reward": steps["reward"].mean(),
+        "covered": steps["covered"].mean(),
     }
 
 

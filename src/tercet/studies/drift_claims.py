@@ -6,7 +6,7 @@ import numpy as np
 
 from tercet.paper.base import Claim, Tables
 from tercet.statistics import FEWEST
-from tercet.studies.expectations import at_most, by_seed, expectation, lowest, untold
+from tercet.studies.expectations import at_most, between, by_seed, expectation, lowest, untold
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,6 +16,7 @@ COUPLED = ("seasonal", "abrupt", "rotation", "arrivals", "anchors", "conditional
 CONTROLS = ("uncoupled", "lying", "stationary")
 NEAR, DEAREST = 10.0, 3.0  # per cent
 FASTER = 2
+COVERED = (0.85, 0.95)  # of the chances, by intervals that should hold nine in ten
 
 
 def claims(tables: Tables) -> list[Claim]:
@@ -24,7 +25,8 @@ def claims(tables: Tables) -> list[Claim]:
     by_kind = {kind: by_seed(final[final["kind"] == kind], ["kind"]) for kind in (*COUPLED, *CONTROLS)}
     found = [_lowest(by_kind[kind], kind) for kind in COUPLED]
     found += [_near(by_kind[kind], kind) for kind in CONTROLS]
-    return [*found, _recovers(tables.get("recovery")), _cheap(by_kind["stationary"])]
+    found += [_recovers(tables.get("recovery")), _cheap(by_kind["stationary"])]
+    return [*found, *(_honest(final, kind) for kind in by_kind)]
 
 
 def _lowest(table: "pd.DataFrame", kind: str) -> Claim:
@@ -69,6 +71,16 @@ def _recovers(rows: "pd.DataFrame | None") -> Claim:
 def _cheap(table: "pd.DataFrame") -> Claim:
     says = f"Stationary: C3 costs at most {DEAREST:g} % more dynamic regret than C3 keeping everything."
     return at_most(says, table, C3, over=KEEPING, per_cent=DEAREST)
+
+
+def _honest(final: "pd.DataFrame", kind: str) -> Claim:
+    low, high = (f"{100 * share:.0f}" for share in COVERED)
+    says = (
+        f"{kind.capitalize()}: {low} to {high} % of the offered arms' expected rewards lie in the 90 % "
+        "intervals of C3's posteriors."
+    )
+    rows = final[(final["kind"] == kind) & (final["policy"] == C3)]
+    return between(says, rows["covered"].dropna().to_numpy(), *COVERED)
 
 
 def _steps(count: float) -> str:

@@ -50,6 +50,19 @@ def below(says: str, values: Vector, limit: float) -> Claim:
     )
 
 
+def between(says: str, values: Vector, low: float, high: float) -> Claim:
+    """Expect a mean to lie between two limits, its interval included."""
+    if not len(values):
+        return untold(says)
+    mean, half = _sure(values)
+    return expectation(
+        says,
+        f"{_told(Interval(mean, half))}, {_seeds(len(values))}.",
+        reached=low <= mean - half and mean + half <= high,
+        refuted=mean + half < low or mean - half > high,
+    )
+
+
 def lowest(says: str, table: "pd.DataFrame", ours: str) -> Claim:
     """Expect ours to be the lowest mean of all, or not surely above whoever has it."""
     best = _best(table, ours)
