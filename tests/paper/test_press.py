@@ -7,13 +7,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from tercet import C3, LeaveOneOut
 from tercet.environments.base import MissingDataError
+from tercet.environments.drift import Drift
 from tercet.executors import Serial
 from tercet.experiment import Experiment
 from tercet.paper import press, style
-from tercet.paper.base import Claim, Item, Order, Picture, Tables
+from tercet.paper.base import HASTE, Claim, Item, Order, Picture, Tables
 from tercet.paper.catalogue import PAPER, Catalogue
 from tercet.policies.simple import Uniform
+from tercet.words import words
 from tests.worlds import Signs
 
 
@@ -61,6 +64,18 @@ ITEM = Item(
 def order(folder: Path, **options: object) -> Order:
     settings = {"seeds": 3, "executor": Serial(), "about": {"revision": "abc", "version": "1"}} | options
     return Order(folder=folder, **settings)  # type: ignore[arg-type]
+
+
+def test_a_quick_look_trains_our_c3_hastily_and_leaves_all_others_alone(tmp_path: Path) -> None:
+    policies = {"ours": C3(progress=False), "paper's": C3.paper(progress=False), "uniform": Uniform()}
+    world = Drift(logged=30, steps=2)
+    experiment = Experiment(policies=policies, environments={"world": world}, seeds=1)
+    made_of = {}
+    for quick in (True, False):
+        results = order(tmp_path, quick=quick).play("x", experiment)
+        made_of[quick] = {run["policy"]: run["made_of"] for run, _ in results.runs()}
+    assert {name for name in policies if made_of[True][name] != made_of[False][name]} == {"ours"}
+    assert made_of[True]["ours"] == words(replace(policies["ours"], training=LeaveOneOut(**HASTE)))
 
 
 def test_a_measurement_becomes_tables_pictures_and_what_made_them(tmp_path: Path) -> None:
