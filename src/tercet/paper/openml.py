@@ -126,7 +126,7 @@ def measure(order: Order) -> Tables:
         world = {"protocol": protocol, "data": data}
         finals += [world | _final(summary, steps) for summary, steps in runs]
         lines += [world | row for row in curves(runs, points=POINTS)]
-    for data in DATA:
+    for data in DATA[:2] if order.quick else DATA:
         results = order.play(f"size-{data}", by_size(data, seeds=order.seeds, quick=order.quick))
         runs = list(results.runs()) if results.started else []
         sizes += [
