@@ -134,6 +134,6 @@ ITEM = Item(
         "Tuned rivals choose between up to 24 settings, half-lives among them, on the newest 5,000 logged "
         "outcomes within two minutes (tercet.tuning). On a slow core LightGBM compares its settings on fewer "
         "of them.",
-        "C3 has no tuned row: it chooses its half-life and all else on the history by itself.",
+        "C3 has no tuned row: how fast to follow drift, and all else, it chooses on the history by itself.",
     ),
 )
