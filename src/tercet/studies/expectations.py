@@ -42,12 +42,7 @@ def below(says: str, values: Vector, limit: float) -> Claim:
     if not len(values):
         return untold(says)
     mean, half = _sure(values)
-    return expectation(
-        says,
-        f"{_told(Interval(mean, half))}, {_seeds(len(values))}.",
-        reached=mean + half <= limit,
-        refuted=mean + half > limit,
-    )
+    return _level(says, values, reached=mean + half <= limit, refuted=mean + half > limit)
 
 
 def between(says: str, values: Vector, low: float, high: float) -> Claim:
@@ -55,12 +50,8 @@ def between(says: str, values: Vector, low: float, high: float) -> Claim:
     if not len(values):
         return untold(says)
     mean, half = _sure(values)
-    return expectation(
-        says,
-        f"{_told(Interval(mean, half))}, {_seeds(len(values))}.",
-        reached=low <= mean - half and mean + half <= high,
-        refuted=mean + half < low or mean - half > high,
-    )
+    reached, refuted = low <= mean - half and mean + half <= high, mean + half < low or mean - half > high
+    return _level(says, values, reached=reached, refuted=refuted)
 
 
 def lowest(says: str, table: "pd.DataFrame", ours: str) -> Claim:
@@ -91,6 +82,11 @@ def at_most(says: str, table: "pd.DataFrame", ours: str, *, over: str | None, pe
         reached=more.mean + more.half <= per_cent,
         refuted=more.mean - more.half > per_cent,
     )
+
+
+def _level(says: str, values: Vector, *, reached: bool, refuted: bool) -> Claim:
+    ours = f"{_told(_sure(values))}, {_seeds(len(values))}."
+    return expectation(says, ours, reached=reached, refuted=refuted)
 
 
 def _best(table: "pd.DataFrame", ours: str) -> str | None:
