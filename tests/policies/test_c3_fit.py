@@ -145,17 +145,17 @@ def test_a_long_history_is_seen_by_two_networks_of_the_kind_that_does_better_in_
 
 
 @pytest.mark.parametrize(
-    ("gpu", "n", "given", "width"),
-    [(False, 60, None, 128), (True, 60, None, 384), (True, 59, None, 128), (True, 60, 12, 12)],
+    ("gpu", "n", "given", "width", "count"),
+    [(False, 60, None, 128, 2), (True, 60, None, 384, 4), (True, 59, None, 128, 4), (True, 60, 12, 12, 4)],
 )
-def test_only_a_gpu_trains_wide_networks_unless_asked_to_and_only_on_a_long_history(
-    gpu: bool, n: int, given: int | None, width: int, monkeypatch: pytest.MonkeyPatch
+def test_only_a_gpu_trains_four_wide_networks_unless_asked_to_on_a_long_history(
+    gpu: bool, n: int, given: int | None, width: int, count: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(c3_fit, "SMALL", 59)
     monkeypatch.setattr(c3_fit, "on_gpu", lambda: gpu)
     policy = fitted(history(n=n), training=replace(QUICK, width=given))
     networks = [view.embed for view in policy.state.views if isinstance(view.embed, Residual)]
-    assert {network.first.bias.size for network in networks} == {width}
+    assert [network.first.bias.size for network in networks] == [width] * count
 
 
 def test_hidden_layers_make_a_single_view_whose_numbers_are_learned() -> None:

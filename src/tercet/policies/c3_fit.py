@@ -47,12 +47,13 @@ def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> list[Vi
     options = replace(policy.training, importance=policy.importance)  # learn what is decided with
     if ours(policy) and len(history) < LEAST:
         return [plain(policy, history, rng)]
+    ample = ours(policy) and len(history) > SMALL and on_gpu()
     if isinstance(options, LeaveOneOut):
-        options = options.settled(ample=ours(policy) and len(history) > SMALL and on_gpu())
+        options = options.settled(ample=ample)
     choosing = isinstance(options, LeaveOneOut) and len(history) >= LEAST
     folds = _folds(len(history), rng, count=FOLDS if ours(policy) else 1) if choosing else []
     if ours(policy) and isinstance(options, LeaveOneOut):
-        trained = _committee(policy, history, folds, rng, options)
+        trained = _committee(policy, history, folds, rng, options, twice=ample)
     else:
         embed = learn(
             policy.phi,
@@ -100,9 +101,15 @@ def _mean(history: Feedback) -> float:
 
 
 def _committee(
-    policy: "C3", history: Feedback, folds: list[Ids], rng: np.random.Generator, options: LeaveOneOut
+    policy: "C3",
+    history: Feedback,
+    folds: list[Ids],
+    rng: np.random.Generator,
+    options: LeaveOneOut,
+    *,
+    twice: bool,
 ) -> list[Trained]:
-    """Two networks of each kind beside the features themselves; for a larger history two networks."""
+    """Two networks of each kind beside the features themselves; for a larger history two networks, or four."""
 
     def learned(
         plans: list[tuple[int, Ids]], options: LeaveOneOut, *, trial: bool = False
@@ -129,6 +136,7 @@ def _committee(
         losses = [loss for _, loss in learned(plans, short, trial=True)]
         if min(losses) < (1 - AHEAD) * max(losses):
             plans = list(product([PIECES[int(np.argmin(losses))]], folds))
+        plans *= 2 if twice else 1
     trained = [
         Trained(embed=phi, kind=PIECES.index(pieces), held=held)
         for (phi, _), (pieces, held) in zip(learned(plans, options), plans, strict=True)
