@@ -109,7 +109,7 @@ def _committee(
     *,
     twice: bool,
 ) -> list[Trained]:
-    """Two networks of each kind beside the features themselves; for a larger history two networks, or four."""
+    """Two networks of each kind beside the features; for a larger history two networks, or twice as many."""
 
     def learned(
         plans: list[tuple[int, Ids]], options: LeaveOneOut, *, trial: bool = False
