@@ -14,7 +14,7 @@ from tercet import checkpoint as checkpoints
 from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.unlearned import log_loss
 from tercet.policies import surprises as module
-from tercet.policies.surprises import LEAST, SMALLEST, Surprises, noticed
+from tercet.policies.surprises import DOUBT, LEAST, SMALLEST, Surprises, noticed
 from tercet.policies.views import View, combined
 from tercet.reference.forgetting import VANISHED
 from tercet.types import Posterior
@@ -272,7 +272,7 @@ def test_two_errors_add_up(surprised: C3, seed: int) -> None:
     surprises, (beliefs, points) = surprises_of(surprised), asked(seed, surprised)
     mass = surprises.references.estimate(points).mass
     total = counts(surprises.corrected(beliefs, points, None))
-    late = 1 / (1 / total - 1 / counts(beliefs)) - surprises.counts
+    late = DOUBT / (1 / total - 1 / counts(beliefs)) - surprises.counts
     assert (late >= -1e-6).all()
     assert (late <= np.minimum(mass, (2 - surprises.rate) / surprises.rate) + 1e-6).all()
     assert (total <= counts(beliefs)).all()
@@ -284,7 +284,7 @@ def test_where_no_surprise_is_near_the_views_mean_stays(surprised: C3) -> None:
     for each, where in ((surprises, points + 1e4), (nowhere, points)):
         corrected = each.corrected(beliefs, where, None)
         np.testing.assert_allclose(corrected.mean, beliefs.mean, rtol=1e-12)
-        harmonic = 1 / (1 / counts(beliefs) + 1 / surprises.counts)
+        harmonic = 1 / (1 / counts(beliefs) + DOUBT / surprises.counts)
         np.testing.assert_allclose(counts(corrected), harmonic, rtol=1e-12)
 
 

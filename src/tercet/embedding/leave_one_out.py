@@ -125,13 +125,13 @@ class _Optimiser:
     """Muon for the matrices between hidden layers, AdamW for all else; both rates rise and fall once."""
 
     def __init__(self, phi: nn.Module, options: LeaveOneOut, steps: int) -> None:
-        hidden = phi.hidden() if isinstance(phi, ResidualNetwork) else []
+        rate = options.hidden_rate
+        hidden = phi.hidden() if isinstance(phi, ResidualNetwork) and rate is not None else []
         known = {id(weights) for weights in hidden}
         others = [weights for weights in phi.parameters() if id(weights) not in known]
         adam = torch.optim.AdamW(others, lr=options.rate, weight_decay=options.decay, fused=True)
         self._both: list[tuple[Any, Any]] = [(adam, OneCycleLR(adam, options.rate, total_steps=steps))]
-        if hidden:
-            rate = options.hidden_rate
+        if hidden and rate is not None:
             muon = torch.optim.Muon(hidden, lr=rate, weight_decay=options.decay)
             cycle = OneCycleLR(muon, rate, total_steps=steps, cycle_momentum=False)
             self._both.append((muon, cycle))

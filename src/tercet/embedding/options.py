@@ -99,7 +99,7 @@ class LeaveOneOut:
         them on more than 10,000 outcomes, which takes little longer there.
     batch : rows in a step, which are compared with each other.
     rate, hidden_rate : highest step sizes (they rise and fall once) of AdamW, and of Muon for the matrices
-        between hidden layers.
+        between hidden layers (None: AdamW for these too).
     decay : weight decay of both.
     prior : kernel weight of the mean reward in every estimate, against estimates from nothing.
     dropout : share of the hidden values that is left out in a step.
@@ -113,7 +113,7 @@ class LeaveOneOut:
     width: int | None = None
     batch: int = 1_024
     rate: float = 3e-3
-    hidden_rate: float = 1e-2
+    hidden_rate: float | None = 1e-2
     decay: float = 1e-2
     prior: float = 0.1
     dropout: float = 0.05
@@ -127,7 +127,8 @@ class LeaveOneOut:
         checks.whole("steps", self.steps, least=1)
         checks.whole("batch", self.batch, least=2)
         checks.positive("rate", self.rate)
-        checks.positive("hidden_rate", self.hidden_rate)
+        if self.hidden_rate is not None:
+            checks.positive("hidden_rate", self.hidden_rate)
         checks.positive("prior", self.prior)
         if not 0 <= self.decay < float("inf"):
             raise ValueError(f"decay must be a finite number, 0 or more; got {self.decay}")

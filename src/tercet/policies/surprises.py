@@ -44,6 +44,8 @@ RATES = (0.01, 0.03, 0.1, 0.2, 0.3)
 SURE = 2.5  # standard errors by which the best correction must win
 SMALLEST = 0.1  # share of a chance that a correction leaves, at least
 FEWEST, MOST = 1.0, 1e6  # counts
+# Smoothing errs by luck and by being late; at the rate that foretells best, by one as much as by the other.
+DOUBT = 2.0
 
 
 @dataclass(kw_only=True, eq=False)
@@ -62,7 +64,7 @@ class Surprises:
         # Two errors add up: that of what is usual, and that of how it differs.
         # Of the latter there is as much evidence as surprises near, and no more than smoothing averages.
         lasting, most = beliefs.alpha + beliefs.beta, (2 - self.rate) / self.rate
-        late = self.counts + found.mass * most / (found.mass + most)
+        late = (self.counts + found.mass * most / (found.mass + most)) / DOUBT
         counts = lasting * late / (lasting + late)
         return Posterior(mean=mean, mass=beliefs.mass, alpha=counts * mean, beta=counts * (1 - mean))
 

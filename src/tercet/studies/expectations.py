@@ -84,6 +84,19 @@ def at_most(says: str, table: "pd.DataFrame", ours: str, *, over: str | None, pe
     )
 
 
+def dearer(says: str, table: "pd.DataFrame", other: str, *, than: str) -> Claim:
+    """Expect another to cost surely more than ours."""
+    if not {other, than} <= set(table) or not len(table):
+        return untold(says)
+    more = _more(table, other, than)
+    return expectation(
+        says,
+        f"{_told(more, '+')} %, {_seeds(len(table))}.",
+        reached=more.mean - more.half > 0,
+        refuted=more.mean + more.half < 0,
+    )
+
+
 def _level(says: str, values: Vector, *, reached: bool, refuted: bool) -> Claim:
     ours = f"{_told(_sure(values))}, {_seeds(len(values))}."
     return expectation(says, ours, reached=reached, refuted=refuted)

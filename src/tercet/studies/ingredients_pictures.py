@@ -1,0 +1,60 @@
+"""The picture of the ingredients: regret without each, as a multiple of C3's, a panel a world."""
+
+from typing import TYPE_CHECKING
+
+from tercet.paper import style
+from tercet.paper.base import Picture, Tables
+from tercet.paper.openml_pictures import TITLES, present
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+COLUMNS = 4
+LOWEST = 0.3  # multiple that a bar reaches down to, at most: the axis is logarithmic
+
+
+def draw(tables: Tables) -> list[Picture]:
+    """Draw every world, and the mean of all."""
+    costs = tables["costs"]
+    worlds, names = present(costs, "world"), present(costs, "policy")
+    rows = -(-len(worlds) // COLUMNS)
+    figure, axes = style.panels(
+        rows, COLUMNS, height=0.8 + rows * (0.5 + 0.16 * len(names)), squeeze=False, sharey=True, sharex=True
+    )
+    for number, place in enumerate(axes.flat):
+        if number >= len(worlds):
+            place.set_axis_off()
+            continue
+        _panel(place, costs[costs["world"] == worlds[number]], names)
+        place.set_title(TITLES.get(worlds[number], worlds[number]))
+        if number + COLUMNS >= len(worlds):
+            place.set_xlabel("regret, multiple of C3's")
+            place.tick_params(labelbottom=True)
+    seeds = " or ".join(map(str, sorted(set(costs["seeds"]))))
+    caption = (
+        "Regret of C3 with one ingredient taken back, as a multiple of the regret of C3 as it is (line), "
+        f"with 95 % intervals of paired differences (Student's t, {seeds} seeds). Right of the line the "
+        "ingredient pays. The last two are not taken back but chosen otherwise. In the mean of all, every "
+        "world has the same weight."
+    )
+    return [Picture(name="ingredients", figure=figure, caption=caption)]
+
+
+def _panel(axes: "Axes", costs: "pd.DataFrame", names: list[str]) -> None:
+    for row in costs.to_dict("records"):
+        middle, half = 1 + row["cost"] / 100, row["half"] / 100
+        axes.errorbar(
+            max(middle, LOWEST),
+            names.index(row["policy"]),
+            xerr=[[min(half, max(middle - LOWEST, 0.0))], [half]],
+            color=style.BLACK,
+            marker="o",
+            markersize=3,
+        )
+    axes.axvline(1, color=style.GREY, linewidth=0.8)
+    axes.set_xscale("log")
+    axes.set_xticks([0.5, 1, 2, 4], ["½", "1", "2", "4"])
+    axes.minorticks_off()
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.5, -0.5)

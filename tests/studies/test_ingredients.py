@@ -1,0 +1,85 @@
+"""The study of ingredients: one is taken back at a time, and judged in pairs."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tercet.executors import Serial
+from tercet.paper import press
+from tercet.paper.base import Order
+from tercet.policies.c3 import C3
+from tercet.studies import ingredients
+from tercet.studies.ingredients import DRIFTS, INSTEAD, MEAN, OURS, TABLES, WITHOUT
+from tercet.words import words
+
+WORLDS = (*DRIFTS, *TABLES)
+
+
+def table(ratios: dict[str, float], *, seeds: int = 4, worlds: tuple[str, ...] = WORLDS) -> pd.DataFrame:
+    """Regret of every policy as a multiple of C3's, which has another level in every world."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "world": world,
+            "policy": name,
+            "seed": seed,
+            "regret": 10.0 ** (1 + number % 3) * ratio * rng.normal(1, 0.01),
+        }
+        for number, world in enumerate(worlds)
+        for seed in range(seeds)
+        for name, ratio in ({OURS: 1.0} | ratios).items()
+    )
+
+
+def test_every_ingredient_is_an_option_that_differs_from_the_default() -> None:
+    for experiment in ingredients.experiments(seeds=1).values():
+        told = {name: words(experiment.contender(name).policy) for name in experiment.policies}
+        assert list(told) == [OURS, *WITHOUT, *INSTEAD]
+        assert told[OURS] == words(C3(progress=False))
+        assert len(set(told.values())) == len(told)
+
+
+def test_the_mean_of_all_gives_every_world_the_same_weight() -> None:
+    final = table({"NWKR": 1.0})
+    final.loc[(final["world"] == "seasonal") & (final["policy"] == "NWKR"), "regret"] *= 2
+    costs = ingredients.costs(final).set_index(["world", "policy"])["cost"]
+    assert costs["seasonal", "NWKR"] == pytest.approx(100, abs=4)
+    assert costs["conditional", "NWKR"] == pytest.approx(0, abs=4)
+    assert costs[MEAN, "NWKR"] == pytest.approx(100 / len(WORLDS), abs=2)
+
+
+def test_an_ingredient_is_worth_its_place_if_regret_is_surely_higher_without() -> None:
+    final = table({"NWKR": 1.2, "bandwidth 1": 0.8, "no dropout": 1.0})
+    by_name = {claim.paper.split(":")[0]: claim for claim in ingredients.claims({"final": final})}
+    assert by_name["NWKR"].verdict == "reached"
+    assert "+20" in by_name["NWKR"].ours
+    assert by_name["Bandwidth 1"].verdict == "not reached"
+    assert by_name["No dropout"].verdict == "undecided"
+    assert by_name["One perceptron"].verdict == "not testable"
+
+
+def test_two_seeds_or_a_missing_world_decide_nothing() -> None:
+    few = ingredients.claims({"final": table({"NWKR": 1.2}, seeds=2)})
+    part = ingredients.claims({"final": table({"NWKR": 1.2}, worlds=DRIFTS)})
+    assert {claim.verdict for claim in few} == {"undecided", "not testable"}
+    assert {claim.verdict for claim in part} == {"not testable"}
+
+
+def test_costs_are_drawn_in_every_world() -> None:
+    final = table(dict.fromkeys(WITHOUT | INSTEAD, 1.1) | {"NWKR": 30.0, "no dropout": 0.01})
+    (picture,) = ingredients.ITEM.draw({"final": final, "costs": ingredients.costs(final)})
+    panels = [axes for axes in picture.figure.axes if axes.has_data()]
+    assert len(panels) == len(WORLDS) + 1
+    assert [label.get_text() for label in panels[0].get_yticklabels()] == [*WITHOUT, *INSTEAD]
+
+
+@pytest.mark.slow
+def test_a_quick_look_runs_from_worlds_to_verdicts(tmp_path: Path) -> None:
+    item = replace(ingredients.ITEM, check=lambda: None)  # a quick look needs no data sets
+    press.run(item, Order(folder=tmp_path, seeds=1, quick=True, executor=Serial()))
+    claims = press.claims(item, tmp_path)
+    assert len(claims) == len(WITHOUT)
+    assert {claim.verdict for claim in claims} == {"not testable"}
