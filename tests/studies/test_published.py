@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tools import headline
 
 from tercet.paper import press
 from tercet.studies.catalogue import STUDIES
@@ -33,3 +34,7 @@ def test_published_tables_are_drawn_and_judge_every_expectation(name: str) -> No
     assert (
         facts["partial"] or "not testable" not in verdicts
     )  # of a whole run every expectation can be judged
+
+
+def test_the_readme_has_the_tables_of_the_published_rows() -> None:
+    assert headline.README.read_text(encoding="utf-8") == headline.readme()
