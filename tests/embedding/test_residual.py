@@ -228,7 +228,7 @@ def test_dropout_leaves_out_its_share_and_keeps_the_mean(dropout: float) -> None
 def test_before_training_blocks_add_nothing() -> None:
     made = ResidualNetwork(
         np.ones(2), np.ones(3), width=16, blocks=2, dim=3, dropout=0.0, rng=np.random.default_rng(0)
-    )
+    ).eval()
     contexts, arms = torch.randn(6, 2), torch.randn(6, 3)
     first = made.first(torch.cat([contexts, arms], dim=1))
     assert torch.equal(made(contexts, arms), made.last(made.norms[-1](first)))
@@ -253,6 +253,20 @@ def test_without_dropout_and_in_evaluation_nothing_is_left_out() -> None:
     for dropout, training in ((0.0, True), (0.5, False)):
         made = network(PARTS["context"], PARTS["arm"], dropout=dropout).train(training)
         assert torch.equal(made(*inputs), made(*inputs))
+
+
+def test_short_floats_serve_training_alone() -> None:
+    made = network(PARTS["context"], PARTS["arm"], dropout=0.0)
+    rng = np.random.default_rng(0)
+    inputs = [torch.as_tensor(rng.normal(size=(40, width)), dtype=torch.float32) for width in (2, 3)]
+    points = {}
+    for short, training in ((False, True), (True, True), (True, False)):
+        made.short = short
+        points[short, training] = made.train(training)(*inputs)
+        assert points[short, training].dtype == torch.float32
+    assert torch.equal(points[True, False], points[False, True])
+    assert not torch.equal(points[True, True], points[False, True])
+    assert (points[True, True] - points[False, True]).abs().max() < 0.1
 
 
 @pytest.mark.parametrize("dropout", [0.001, 0.999])

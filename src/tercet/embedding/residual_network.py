@@ -1,6 +1,6 @@
 """Our phi as a torch module on encoded inputs, and its export to NumPy."""
 
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -50,6 +50,7 @@ class ResidualNetwork(nn.Module):
         self.dropout, self.input_dropout = (
             min(round(256 * share), 255) for share in (dropout, input_dropout)
         )
+        self.short = _multiplies_short_floats()
         self.rng = rng
         self.generator: torch.Generator | None = None  # of a GPU
 
@@ -60,10 +61,12 @@ class ResidualNetwork(nn.Module):
     def forward(self, contexts: Tensor, arms: Tensor) -> Tensor:
         """Embed pairs of encoded rows."""
         contexts = self._thinned(contexts, self.input_dropout)
-        values: Tensor = self.first(torch.cat([contexts, arms], dim=1))
-        for norm, inner, outer in zip(self.norms, self.inner, self.outer, strict=False):
-            hidden = self._thinned(torch.relu(inner(norm(values))), self.dropout)
-            values = values + self._thinned(outer(hidden), self.dropout)
+        # Sums, norms and embeddings stay as they are: distances between the latter need all their bits.
+        with torch.autocast("cpu", torch.bfloat16, enabled=self.short and self.training):
+            values: Tensor = self.first(torch.cat([contexts, arms], dim=1)).float()
+            for norm, inner, outer in zip(self.norms, self.inner, self.outer, strict=False):
+                hidden = self._thinned(torch.relu(inner(norm(values))), self.dropout)
+                values = values + self._thinned(outer(hidden), self.dropout)
         embeddings: Tensor = self.last(self.norms[-1](values))
         return embeddings
 
@@ -79,9 +82,15 @@ class ResidualNetwork(nn.Module):
             kept = (empty.random_(generator=self.generator) >= share).to(values.dtype)
         else:
             bytes_ = np.frombuffer(self.rng.bytes(values.numel()), dtype=np.uint8).reshape(values.shape)
-            kept = torch.from_numpy((bytes_ >= share).astype(np.float32))
+            kept = torch.from_numpy((bytes_ >= share).astype(np.float32)).to(values.dtype)
         kept *= 256 / (256 - share)
         return values * kept
+
+
+def _multiplies_short_floats() -> bool:
+    """Whether this CPU multiplies matrices of 16-bit floats, faster than others."""
+    known: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # of torch 2.13 and later
+    return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
 
 
 def export(network: ResidualNetwork, context: Encoding, arm: Encoding) -> Residual:

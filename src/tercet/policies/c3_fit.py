@@ -24,7 +24,6 @@ LEAST = 20  # outcomes: fewer neither train a network nor choose a bandwidth
 SMALL = 10_000  # outcomes up to which there are networks of each kind, and the features themselves are a view
 PIECES = (0, 48)  # of a column, by kind of network
 TRIAL, TRIAL_STEPS = 1 / 8, 100  # share of the epochs that one of each kind trains for in a larger history
-AHEAD = 0.02  # share of the log-loss by which a kind must win there to be the only one
 FOLDS = 2  # each held out from one network of a kind
 HELD, FEW, MOST_HELD = 0.15, 250, 4_096  # share of the history in a fold; up to a quarter of a small one
 
@@ -129,14 +128,12 @@ def _committee(
     if len(history) > SMALL:
         assert options.epochs is not None
         # A network takes long here, and one of the wrong kind is of little use: one of each is tried.
-        plans = list(product(PIECES, folds[:1]))
         short = replace(
             options, epochs=math.ceil(TRIAL * options.epochs), steps=min(TRIAL_STEPS, options.steps)
         )
-        losses = [loss for _, loss in learned(plans, short, trial=True)]
-        if min(losses) < (1 - AHEAD) * max(losses):
-            plans = list(product([PIECES[int(np.argmin(losses))]], folds))
-        plans *= 2 if twice else 1
+        tried = learned(list(product(PIECES, folds[:1])), short, trial=True)
+        better = PIECES[int(np.argmin([loss for _, loss in tried]))]
+        plans = list(product([better], folds)) * (2 if twice else 1)
     trained = [
         Trained(embed=phi, kind=PIECES.index(pieces), held=held)
         for (phi, _), (pieces, held) in zip(learned(plans, options), plans, strict=True)
