@@ -2,7 +2,7 @@
 
 TERCET_DATA=DIR python examples/news_ceiling.py
 
-Every candidate's click is known here, of past and future impressions alike. LightGBM learns from four fifths of
+Every candidate's click is known here, past and future impressions alike. LightGBM learns from four fifths of
 all evaluated impressions and ranks the candidates of the last fifth; it also knows how often each article was
 clicked in other fifths, at any time and within six hours.
 """
@@ -41,7 +41,7 @@ def main() -> None:
         "LightGBM, with the future": foretold(known, clicked, fold),
     }
     for name, scores in told.items():
-        print(f"{hits(scores, clicked, impression):.3f}  {name}")
+        print(f"{hits(scores, clicked, impression):.3f}  {name}")  # noqa: T201
 
 
 def rates(
