@@ -115,15 +115,15 @@ def _scaled(final: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def claims(tables: Tables) -> list[Claim]:
-    """Judge each ingredient by the mean over all worlds."""
-    scaled = _scaled(tables["final"])
-    found = []
-    for name in WITHOUT:
-        says = f"{name[0].upper()}{name[1:]}: taken back so, C3 has more regret in the mean of all worlds."
-        pair = scaled[scaled["policy"].isin((OURS, name))]
-        whole = len(tables["final"]["world"].unique()) == len(TABLES) + len(DRIFTS)
-        found.append(dearer(says, by_seed(pair, ["world"]) if whole else pair[:0], name, than=OURS))
-    return found
+    """Judge each ingredient by the mean over all worlds; with one missing, it would be another mean."""
+    final = tables["final"]
+    scaled = _scaled(final) if {*TABLES, *DRIFTS} == set(final["world"]) else final[:0]
+    return [_claim(name, scaled[scaled["policy"].isin((OURS, name))]) for name in WITHOUT]
+
+
+def _claim(name: str, pair: "pd.DataFrame") -> Claim:
+    says = f"{name[0].upper()}{name[1:]}: taken back so, C3 has more regret in the mean of all worlds."
+    return dearer(says, by_seed(pair, ["world"]), name, than=OURS)
 
 
 ITEM = Item(
