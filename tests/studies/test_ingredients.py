@@ -76,6 +76,11 @@ def test_costs_are_drawn_in_every_world() -> None:
     assert [label.get_text() for label in panels[0].get_yticklabels()] == [*WITHOUT, *INSTEAD]
 
 
+def test_before_the_first_run_there_is_nothing_to_pair(tmp_path: Path) -> None:
+    tables = ingredients.measure(Order(folder=tmp_path, seeds=1, finished=True))
+    assert all(table.empty for table in tables.values())
+
+
 @pytest.mark.slow
 def test_a_quick_look_runs_from_worlds_to_verdicts(tmp_path: Path) -> None:
     item = replace(ingredients.ITEM, check=lambda: None)  # a quick look needs no data sets

@@ -88,7 +88,7 @@ def measure(order: Order) -> Tables:
             for summary, steps in (results.runs() if results.started else ())
         ]
     final = pd.DataFrame(finals)
-    return {"final": final, "costs": costs(final)}
+    return {"final": final, "costs": costs(final) if finals else final}
 
 
 def costs(final: "pd.DataFrame") -> "pd.DataFrame":

@@ -28,9 +28,8 @@ def draw(tables: Tables) -> list[Picture]:
             continue
         _panel(place, costs[costs["world"] == worlds[number]], names)
         place.set_title(TITLES.get(worlds[number], worlds[number]))
-        if number + COLUMNS >= len(worlds):
-            place.set_xlabel("regret, multiple of C3's")
-            place.tick_params(labelbottom=True)
+        place.tick_params(labelbottom=True)
+    figure.supxlabel("regret as a multiple of C3's", fontsize="medium")
     seeds = " or ".join(map(str, sorted(set(costs["seeds"]))))
     caption = (
         "Regret of C3 with one ingredient taken back, as a multiple of the regret of C3 as it is (line), "
