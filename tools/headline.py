@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tercet.paper.openml_pictures import TITLES
 from tercet.statistics import interval
 from tercet.studies.drift_claims import COUPLED
 from tercet.studies.sizes_claims import LIMITS, MOST, ORACLE
 
 ROOT = Path(__file__).parent.parent
 README, STUDIES = ROOT / "README.md", ROOT / "results" / "studies"
-DATA = {"mnist_784": "MNIST"}
 
 
 def readme() -> str:
@@ -39,7 +39,7 @@ def _table(rows: pd.DataFrame, by: str, columns: tuple[str, ...]) -> list[str]:
     """Return a row a policy, the oracle last and the others by their mean rank, and a column a world."""
     means = rows.pivot_table(index="policy", columns=by, values="regret")[list(columns)]
     order = sorted(means.index, key=lambda name: (name == ORACLE, means.rank().loc[name].mean()))
-    titles = [DATA.get(column, column) for column in columns]
+    titles = [TITLES.get(column, column) for column in columns]
     lines = [f"| | {' | '.join(titles)} |", "|---" * (len(columns) + 1) + "|"]
     for policy in order:
         part = rows[rows["policy"] == policy]

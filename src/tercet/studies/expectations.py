@@ -59,7 +59,7 @@ def lowest(says: str, table: "pd.DataFrame", ours: str) -> Claim:
     best = _best(table, ours)
     if best is None:
         return untold(says)
-    more = _more(table, ours, best)
+    more = surplus(table, ours, best)
     tie = abs(more.mean) <= more.half
     return expectation(
         says,
@@ -75,7 +75,7 @@ def at_most(says: str, table: "pd.DataFrame", ours: str, *, over: str | None, pe
     other = _best(table, ours) if over is None else over
     if other is None or other not in table or ours not in table or not len(table):
         return untold(says)
-    more = _more(table, ours, other)
+    more = surplus(table, ours, other)
     return expectation(
         says,
         _compared(table, ours, other, more),
@@ -88,7 +88,7 @@ def dearer(says: str, table: "pd.DataFrame", other: str, *, than: str) -> Claim:
     """Expect another to cost surely more than ours."""
     if not {other, than} <= set(table) or not len(table):
         return untold(says)
-    more = _more(table, other, than)
+    more = surplus(table, other, than)
     return expectation(
         says,
         f"{_told(more, '+')} %, {_seeds(len(table))}.",
@@ -108,7 +108,7 @@ def _best(table: "pd.DataFrame", ours: str) -> str | None:
     return str(table.drop(columns=ours).mean().idxmin())
 
 
-def _more(table: "pd.DataFrame", ours: str, other: str) -> Interval:
+def surplus(table: "pd.DataFrame", ours: str, other: str) -> Interval:
     """Return by how much ours is above the other, in per cent of the other's mean."""
     scale = float(table[other].mean()) or 1.0  # two that regret nothing are equal
     return _sure((100 * (table[ours] - table[other]) / scale).to_numpy(dtype=np.float64))

@@ -10,10 +10,10 @@ from tercet.experiment import Experiment
 from tercet.paper import openml
 from tercet.paper.base import Claim, Item, Order, Tables
 from tercet.policies.c3 import C3
-from tercet.statistics import FEWEST, interval
+from tercet.statistics import FEWEST
 from tercet.studies import ingredients_pictures
 from tercet.studies.catalogue import STUDIES
-from tercet.studies.expectations import by_seed, dearer
+from tercet.studies.expectations import by_seed, dearer, surplus
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -102,7 +102,7 @@ def costs(final: "pd.DataFrame") -> "pd.DataFrame":
         for name in [name for name in (WITHOUT | INSTEAD) if (part["policy"] == name).any()]:
             pair = by_seed(part[part["policy"].isin((OURS, name))], ["world"])
             if {OURS, name} <= set(pair) and len(pair):
-                cost = interval((100 * (pair[name] - pair[OURS]) / pair[OURS].mean()).to_numpy())
+                cost = surplus(pair, name, OURS)
                 told = {"cost": cost.mean, "half": cost.half, "seeds": len(pair)}
                 rows.append({"world": world, "policy": name} | told)
     return pd.DataFrame(rows)
