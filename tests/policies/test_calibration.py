@@ -196,6 +196,18 @@ def test_no_other_bandwidth_and_pull_foretell_the_held_rows_better(importance: b
     assert losses[view.bandwidth, view.pull] <= min(losses.values()) + 1e-5
 
 
+def test_where_more_outcomes_decide_than_chose_kernels_are_narrower(monkeypatch: pytest.MonkeyPatch) -> None:
+    history, trained = timeless(signs(480)), two_folds(480)
+    (all_chose,) = convene(trained, history, fixed())
+    monkeypatch.setattr(calibration, "REFERENCES", 24)
+    (few_chose,) = convene(trained, history, fixed())
+    (decided,) = convene(trained, history, fixed(bandwidth=0.7))
+    assert all_chose.bandwidth in BANDWIDTHS
+    fifteenth = 15 ** (-1 / 6)  # of 360 rows 24 chose
+    assert few_chose.bandwidth in [pytest.approx(fifteenth * width) for width in BANDWIDTHS]
+    assert decided.bandwidth == 0.7
+
+
 def test_views_of_a_kind_share_all_but_their_phi() -> None:
     history = timeless(signs(80))
 

@@ -17,6 +17,7 @@ from tercet.embedding.learning import as_function
 from tercet.embedding.options import LeaveOneOut, Training
 from tercet.policies import c3_fit, early
 from tercet.policies.base import drawn, highest, offered
+from tercet.policies.reliability import Reliability
 from tercet.policies.surprises import Surprises, noticed
 from tercet.policies.views import View, combined, overlap
 from tercet.reference.evidence import Evidence, explain
@@ -37,6 +38,7 @@ class State:
     learned: int = 0  # outcomes since fit
     early: Feedback | None = None  # what is remembered, as it came, while the view still changes with it
     surprises: Surprises | None = None  # how far outcomes were lately from what the views foretold
+    reliability: Reliability | None = None  # how often arms paid of which so much was foretold
 
     @property
     def references(self) -> ReferenceSet | None:
@@ -76,6 +78,9 @@ class C3:
         `Decay`, `Window` or `RandomDrop`; None keeps everything. "auto" keeps everything too; but how far
         outcomes were lately from what they had been is added, from a memory that fades, if the newest
         outcomes of the history are surely foretold better so.
+    recalibrate
+        Move means, after `fit`, to how often arms really paid of which so much was foretold. No arm overtakes
+        another by that. Where surprises correct them, there is no need.
     explore
         "thompson" (the algorithm) or "greedy" (play the best mean, an ablation).
     draws
@@ -114,6 +119,7 @@ class C3:
     prior: tuple[float, float] | None = None
     spread: float = 0.125
     forgetting: Forgetting | Literal["auto"] | None = "auto"
+    recalibrate: bool = True
     explore: Literal["thompson", "greedy"] = "thompson"
     draws: Literal["independent", "coupled"] = "independent"
     importance: bool = True
@@ -169,6 +175,7 @@ class C3:
             "spread": 1.0,
             "prior": (1.0, 1.0),  # Eq. 7 and 8 have none; without it an arm whose first rewards are 0 is lost
             "forgetting": None,
+            "recalibrate": False,
             "scale": False,
             "training": Training.paper(),
         }
@@ -189,6 +196,7 @@ class C3:
             views=views,
             forgetting=self.state.forgetting,
             surprises=surprises,
+            reliability=Reliability() if self.recalibrate and surprises is None else None,
             timed=None if surprises is None else True,  # surprises fade by the clock, the first one too
             widths=_widths(history),
             logged=len(history),
@@ -301,10 +309,10 @@ class C3:
         time = None if time is None else checks.number("time", time)
         if not self.state.timed:
             time = None  # outcomes without times have only their number, which no clock can be compared with
-        beliefs, surprises = combined(self._views(), queries, time), self.state.surprises
-        if surprises is None:
-            return beliefs
-        return surprises.corrected(beliefs, surprises.queries(context, arms), time)
+        beliefs, state = combined(self._views(), queries, time), self.state
+        if state.surprises is not None:
+            return state.surprises.corrected(beliefs, state.surprises.queries(context, arms), time)
+        return beliefs if state.reliability is None else state.reliability.corrected(beliefs)
 
     def _choice(self, beliefs: Posterior, queries: list[Matrix], rng: np.random.Generator) -> Choice:
         if self.explore == "greedy":
@@ -346,12 +354,16 @@ class C3:
             done = 0
             while done < len(feedback):
                 wait = state.forgetting.until_next(state.learned) if state.forgetting else None
-                wait = wait if surprises is None else 1  # each is foretold from all before it
+                if surprises is not None or state.reliability is not None:
+                    wait = 1  # each is foretold from all before it
                 part = slice(done, None if wait is None else done + wait)
                 outcomes = feedback[part]
                 if surprises is not None:
                     usual = combined(state.views, [where[part] for where in points], None)
                     surprises.learn(places[part], outcomes, usual)
+                elif state.reliability is not None:
+                    (usual,) = combined(state.views, [where[part] for where in points], None).mean
+                    state.reliability = state.reliability.learned(usual, outcomes.rewards[0])
                 for memory, where in zip(memories, points, strict=True):
                     memory.append(where[part], outcomes.rewards, outcomes.times, outcomes.ids)  # lines 9, 10
                 state.learned, done = state.learned + len(outcomes), done + len(outcomes)

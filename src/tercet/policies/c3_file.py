@@ -12,6 +12,7 @@ from tercet.embedding.options import LeaveOneOut, Training
 from tercet.embedding.residual import Residual
 from tercet.policies import early
 from tercet.policies.c3 import C3
+from tercet.policies.reliability import Reliability
 from tercet.policies.surprises import Surprises
 from tercet.policies.views import View
 from tercet.reference.exact import Engine, ReferenceSet
@@ -49,6 +50,7 @@ def write(policy: C3, path: str | PathLike[str]) -> None:
         "learned": state.learned,
         "early": state.early is not None,
         "surprises": None,
+        "reliability": None if state.reliability is None else vars(state.reliability),
     }
     if state.surprises is not None:
         weights, phi = state.surprises.embed.to_arrays()
@@ -87,6 +89,8 @@ def read(path: str | PathLike[str], *, phi: Any, engine: Engine) -> C3:
             state.early = early.restored(_part(arrays, "early."), state)
         if spec["surprises"] is not None:
             state.surprises = _surprises(spec["surprises"], _part(arrays, "surprises."), engine)
+        if spec["reliability"] is not None:
+            state.reliability = _reliability(spec["reliability"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise checkpoint.CheckpointError(f"{path} can not be loaded as a C3 policy: {error}") from error
     return policy
@@ -147,6 +151,17 @@ def _surprises(saved: Mapping[str, Any], arrays: Mapping[str, Array], engine: En
         rate=checks.positive("rate", saved["rate"]),
         counts=checks.positive("counts", saved["counts"]),
         references=references,
+    )
+
+
+def _reliability(saved: Mapping[str, Any]) -> Reliability:
+    first, both, second = checks.vector("precision", saved["precision"], length=3).tolist()
+    if min(first, second, first * second - both**2) <= 0:
+        raise ValueError(f"the precision of a curve must be positive definite; got {saved['precision']}")
+    return Reliability(
+        offset=checks.number("offset", saved["offset"]),
+        slope=checks.positive("slope", saved["slope"]),
+        precision=(first, both, second),
     )
 
 

@@ -28,6 +28,9 @@ PRIOR_WEIGHT = 3.0  # outcomes that the mean reward is worth where there is no e
 # Held-out neighbours do not show all that is wrong: phi has bent the space around the very outcomes in
 # memory. On simulations, whose chances are known, squared errors are several times what they show.
 DOUBT = 4.0
+# The best kernel gets narrower with n^(-1 / (4 + d)), in d dimensions (Scott, 1992), and more outcomes decide
+# than chose. Phi's space has few dimensions that matter.
+DIMENSIONS = 2
 STACKING = 5.0  # outcomes' worth of an equal share for every kind
 
 
@@ -106,6 +109,8 @@ def _kind(
         return min((float(log_loss(means[pull], rewards).mean()), pull) for pull in PULLS)
 
     bandwidth, pull = _lowest(loss, grid)
+    if len(grid) > 1 and half_life is None:
+        bandwidth *= sights[0].thinned(REFERENCES) ** (1 / (4 + DIMENSIONS))
     found = foretold(bandwidth, MANY_REFERENCES)
     return Kind(
         phis=phis,

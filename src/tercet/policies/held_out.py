@@ -58,11 +58,15 @@ class Sight:
 
         Masses are scaled to the whole history, with which decisions begin.
         """
-        some = self.seen[:: -(-len(self.seen) // most)]
+        some = self._some(most)
         memory = self._memory(bandwidth, None)
         memory.append(self.points[some], self.history.rewards[some])
         found = memory.estimate(self.points[self.asked])
         return Estimate(mass=found.mass * (len(self.history) / len(some)), mean=found.mean)
+
+    def thinned(self, most: int) -> float:
+        """Return the share of the rows that phi has learned from which estimates come from."""
+        return len(self._some(most)) / len(self.seen)
 
     def replay(self, bandwidth: float, half_life: float | None) -> Estimate:
         """Return the estimates in the order of time, each from what was known before (of a `late` sight)."""
@@ -88,7 +92,7 @@ class Sight:
 
         A weighted mean of outcomes varies like one of (Σv)² / Σv² of them, with v their weights.
         """
-        some = self.seen[:: -(-len(self.seen) // REFERENCES)]
+        some = self._some(REFERENCES)
         memory = self._memory(bandwidth, half_life)
         memory.append(
             self.points[some], self.history.rewards[some], None if half_life is None else self.times[some]
@@ -103,6 +107,9 @@ class Sight:
         effective = weights.sum(axis=1) ** 2 / np.maximum((weights**2).sum(axis=1), 1e-300)
         known = masses > LITTLE
         return float(np.median(effective[known] / masses[known])) if known.any() else 1.0
+
+    def _some(self, most: int) -> Ids:
+        return self.seen[:: -(-len(self.seen) // most)]
 
     def _memory(self, bandwidth: float, half_life: float | None) -> ReferenceSet:
         return ReferenceSet(
