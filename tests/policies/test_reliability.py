@@ -61,17 +61,26 @@ def test_the_evidence_stays_as_strong() -> None:
     assert (moved.mass == beliefs.mass).all()
 
 
-@pytest.mark.parametrize(("offset", "slope"), [(0.0, 1.0), (-0.7, 1.0), (0.5, 1.6), (-0.5, 0.6)])
-def test_it_finds_the_curve_that_outcomes_follow(offset: float, slope: float) -> None:
-    rng = np.random.default_rng(3)
-    curves = []
+@pytest.mark.parametrize(("offset", "slope"), [(0.0, 1.0), (-0.7, 1.0), (0.4, 1.4), (-0.5, 0.7)])
+def test_it_finds_what_outcomes_follow(offset: float, slope: float) -> None:
+    rng, places = np.random.default_rng(3), np.linspace(-1, 2, 7)
+    foretold, truth = sigmoid(places), sigmoid(offset + slope * places)
+    found = []
     for _ in range(20):
         curve = Reliability()
         for place in rng.normal(0.5, 1.0, size=600):
             paid = rng.random() < sigmoid(offset + slope * place)
             curve = curve.learned(float(sigmoid(place)), float(paid))
-        curves.append((curve.offset, curve.slope))
-    assert np.mean(curves, axis=0) == pytest.approx((offset, slope), abs=0.15)
+        found.append(curve.mean(foretold))
+    assert np.mean(found, axis=0) == pytest.approx(truth, abs=0.04)
+
+
+def test_what_outcomes_do_not_tell_stays_as_it_was() -> None:
+    rng = np.random.default_rng(7)
+    curve = Reliability()
+    for paid in rng.random(5_000) < 0.9:  # always the same is foretold: it says nothing of a slope
+        curve = curve.learned(0.9, float(paid))
+    assert curve.mean(0.2) == pytest.approx(0.2, abs=0.03)
 
 
 def test_it_follows_when_the_curve_changes() -> None:

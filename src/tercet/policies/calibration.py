@@ -24,10 +24,10 @@ BANDWIDTHS = (0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.45, 1.75, 2.1)
 OWN_BANDWIDTHS = (0.03, 0.06, 0.12, 0.25, 0.5, 1.0)  # in typical distances
 PULLS = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # kernel mass that the mean reward is worth in an estimate
 SHARPEST, BLUNTEST = 300.0, 0.3
-PRIOR_WEIGHT = 3.0  # outcomes that the mean reward is worth where there is no evidence, before doubt
+PRIOR_WEIGHT = 1.5  # outcomes that the mean reward is worth where there is no evidence, before doubt
 # Held-out neighbours do not show all that is wrong: phi has bent the space around the very outcomes in
-# memory. On simulations, whose chances are known, squared errors are several times what they show.
-DOUBT = 4.0
+# memory. On simulations, whose chances are known, squared errors are twice what they show.
+DOUBT = 2.0
 # The best kernel gets narrower with n^(-1 / (4 + d)), in d dimensions (Scott, 1992), and more outcomes decide
 # than chose. Phi's space has few dimensions that matter.
 DIMENSIONS = 2

@@ -10,14 +10,14 @@ each by one step of Newton's method from what all before it made likely (logisti
 rises, so no arm overtakes another.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tercet.types import Posterior
 
-OFFSET, SLOPE = 1.0, 0.5  # how far a curve may be from none: standard deviations
+OFFSET, SLOPE = 0.5, 0.25  # how far a curve may be from none: standard deviations
 FLATTEST = 0.2
 LATELY = 300  # outcomes that a curve is learned from, about: older ones fade, for memory mends much by itself
 SUREST = 1e-4  # nearer to 0 or 1, a mean counts as this
@@ -42,19 +42,32 @@ class Reliability:
 
     def learned(self, foretold: float, reward: float) -> "Reliability":
         """Return the curve after an outcome of which this mean was foretold."""
-        place, mean = float(_logit(foretold)), float(self.mean(foretold))
-        kept, luck = 1 - 1 / LATELY, mean * (1 - mean)
-        first, both, second = (kept * value for value in self.precision)
-        first += (1 - kept) * OFFSET**-2 + luck
-        both += luck * place
-        second += (1 - kept) * SLOPE**-2 + luck * place**2
-        step = (reward - mean) / (first * second - both**2)
-        return replace(
-            self,
-            offset=self.offset + step * (second - both * place),
-            slope=max(self.slope + step * (first * place - both), FLATTEST),
-            precision=(first, both, second),
+        faded = self._faded()
+        place, mean = float(_logit(foretold)), float(faded.mean(foretold))
+        luck = mean * (1 - mean)
+        first, both, second = faded.precision
+        precision = first + luck, both + luck * place, second + luck * place**2
+        offset, slope = _solved(precision, (reward - mean, place * (reward - mean)))
+        return Reliability(
+            offset=faded.offset + offset, slope=max(faded.slope + slope, FLATTEST), precision=precision
         )
+
+    def _faded(self) -> "Reliability":
+        """What is known fades, and gives way to what was believed at first."""
+        kept = 1 - 1 / LATELY
+        first, both, second = (kept * value for value in self.precision)
+        offset, slope = self.offset, self.slope - 1
+        information = first * offset + both * slope, both * offset + second * slope
+        precision = first + (1 - kept) * OFFSET**-2, both, second + (1 - kept) * SLOPE**-2
+        offset, slope = _solved(precision, information)
+        return Reliability(offset=offset, slope=max(1 + slope, FLATTEST), precision=precision)
+
+
+def _solved(matrix: tuple[float, float, float], vector: tuple[float, float]) -> tuple[float, float]:
+    first, both, second = matrix
+    determinant = first * second - both**2
+    one, other = vector
+    return (second * one - both * other) / determinant, (first * other - both * one) / determinant
 
 
 def _logit(mean: Any) -> Any:
