@@ -1,7 +1,5 @@
 """From a history to views: C3's phi trained, and what its user left open chosen."""
 
-import math
-from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 LEAST = 20  # outcomes: fewer neither train a network nor choose a bandwidth
 SMALL = 10_000  # outcomes up to which there are networks of each kind, and the features themselves are a view
 PIECES = (0, 48)  # of a column, by kind of network
-TRIAL, TRIAL_STEPS = 1 / 8, 100  # share of the epochs that one of each kind trains for in a larger history
 FOLDS = 2  # each held out from one network of a kind
 HELD, FEW, MOST_HELD = 0.15, 250, 4_096  # share of the history in a fold; up to a quarter of a small one
 
@@ -52,7 +49,7 @@ def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> list[Vi
     choosing = isinstance(options, LeaveOneOut) and len(history) >= LEAST
     folds = _folds(len(history), rng, count=FOLDS if ours(policy) else 1) if choosing else []
     if ours(policy) and isinstance(options, LeaveOneOut):
-        trained = _committee(policy, history, folds, rng, options, twice=ample)
+        trained = _committee(policy, history, folds, rng, options, ample=ample)
     else:
         embed = learn(
             policy.phi,
@@ -106,14 +103,16 @@ def _committee(
     rng: np.random.Generator,
     options: LeaveOneOut,
     *,
-    twice: bool,
+    ample: bool,
 ) -> list[Trained]:
-    """Two networks of each kind beside the features; for a larger history two networks, or twice as many."""
+    """Two networks of each kind beside the features; for a larger history one of each.
 
-    def learned(
-        plans: list[tuple[int, Ids]], options: LeaveOneOut, *, trial: bool = False
-    ) -> Sequence[tuple[Phi, float]]:
-        return learn_committee(
+    With power to spare, four of the kind whose first one foretells better.
+    """
+    small = len(history) <= SMALL
+
+    def trained(plans: list[tuple[int, Ids]], *, trial: bool = False) -> tuple[list[Trained], list[float]]:
+        learned = learn_committee(
             history,
             plans,
             rng,
@@ -123,25 +122,22 @@ def _committee(
             trial=trial,
             progress=policy.progress,
         )
+        networks = [
+            Trained(embed=phi, kind=PIECES.index(pieces), held=held)
+            for (phi, _), (pieces, held) in zip(learned, plans, strict=True)
+        ]
+        return networks, [loss for _, loss in learned]
 
-    plans = list(product(PIECES, folds))
-    if len(history) > SMALL:
-        assert options.epochs is not None
-        # A network takes long here, and one of the wrong kind is of little use: one of each is tried.
-        short = replace(
-            options, epochs=math.ceil(TRIAL * options.epochs), steps=min(TRIAL_STEPS, options.steps)
-        )
-        tried = learned(list(product(PIECES, folds[:1])), short, trial=True)
-        better = PIECES[int(np.argmin([loss for _, loss in tried]))]
-        plans = list(product([better], folds)) * (2 if twice else 1)
-    trained = [
-        Trained(embed=phi, kind=PIECES.index(pieces), held=held)
-        for (phi, _), (pieces, held) in zip(learned(plans, options), plans, strict=True)
-    ]
-    if len(history) <= SMALL:
+    # Before the end of a training nothing tells which kind will be ahead: pieces learn faster at first.
+    networks, losses = trained(list(product(PIECES, folds if small else folds[:1])), trial=ample)
+    if small:
         plain = unlearned(history, rng)
-        trained += [Trained(embed=plain, kind=len(PIECES), held=held) for held in folds]
-    return trained
+        networks += [Trained(embed=plain, kind=len(PIECES), held=held) for held in folds]
+    elif ample:
+        best = int(np.argmin(losses))
+        more, _ = trained([(PIECES[best], held) for held in (*folds, folds[-1])])
+        networks = [networks[best], *more]
+    return networks
 
 
 def _folds(n: int, rng: np.random.Generator, *, count: int) -> list[Ids]:
