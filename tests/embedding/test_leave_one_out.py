@@ -172,6 +172,29 @@ def test_predictions_carry_the_true_gradient(importance: bool, prior: float) -> 
     assert torch.autograd.gradcheck(function, (points.requires_grad_(),))
 
 
+@pytest.mark.parametrize(("n", "spread"), [(1, 1.0), (2, 1.0), (70, 0.1), (70, 1.0), (70, 10.0)])
+def test_compiled_loops_give_the_predictions_and_gradients_of_torch(n: int, spread: float) -> None:
+    points, rewards = drawn(3, n, 4, seed=7)
+    gradients = torch.tensor(drawn(3, n, 1, seed=8)[0][..., 0])
+    found = []
+    for kind in (torch.float32, torch.float64):  # only the former is compiled
+        x = torch.tensor(spread * points, dtype=kind, requires_grad=True)
+        means = predictions(x, torch.tensor(rewards, dtype=kind), mean=0.4, prior=0.1, importance=True)
+        means.backward(gradients.to(kind))
+        found.append((means.detach(), x.grad))
+    # Exponents up to 100 are rounded by 1e-5, and a gradient by as much for each unit of distance.
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=0, atol=1e-5)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=0, atol=1e-4)
+
+
+def test_without_numba_torch_does_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    points, rewards = (torch.tensor(array, dtype=torch.float32) for array in drawn(2, 30, 3, seed=9))
+    with_numba = predictions(points, rewards, mean=0.4, prior=0.1, importance=True)
+    monkeypatch.setattr(leave_one_out, "_kernels", lambda: None)
+    without = predictions(points, rewards, mean=0.4, prior=0.1, importance=True)
+    torch.testing.assert_close(with_numba, without, rtol=0, atol=1e-5)
+
+
 @KINDS
 def test_groups_do_not_see_each_other(importance: bool) -> None:
     points, rewards = drawn(3, 8, 2, seed=2)
