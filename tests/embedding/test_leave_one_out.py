@@ -14,11 +14,10 @@ from torch import Tensor, nn
 from tercet import iwkr
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding import leave_one_out
-from tercet.embedding.leave_one_out import Course, Room, _Groups, _Optimiser, entropy, predictions, regression
+from tercet.embedding.leave_one_out import Course, Room, _Groups, entropy, predictions, regression
 from tercet.embedding.network import linear
 from tercet.embedding.objective import EDGE
 from tercet.embedding.options import LeaveOneOut
-from tercet.embedding.residual_network import ResidualNetwork
 from tercet.embedding.samples import Samples
 
 KINDS = pytest.mark.parametrize("importance", [True, False])
@@ -485,24 +484,6 @@ def test_a_training_that_is_told_to_stop_keeps_its_best_state_so_far() -> None:
     course(untouched).run(rows(60), rows(40), go_on=lambda: False, advance=ignore)
     assert_state(untouched, Bent().state_dict())
     assert not untouched.training
-
-
-def test_the_hidden_rate_moves_the_matrices_between_hidden_layers_and_nothing_else() -> None:
-    spreads = {"context": np.ones(4), "arm": np.ones(2)}
-    moved = {}
-    for rate in (1e-12, 1e-2):
-        phi = ResidualNetwork(**spreads, width=8, blocks=1, dim=2, dropout=0.0, rng=np.random.default_rng(0))
-        before = state(phi)
-        optimiser = _Optimiser(phi, LeaveOneOut(hidden_rate=rate), 2)
-        for weights in phi.parameters():
-            weights.grad = torch.ones_like(weights)
-        optimiser.step()
-        after = phi.state_dict()
-        moved[rate] = {
-            name for name, value in before.items() if not torch.allclose(value, after[name], atol=1e-9)
-        }
-    assert moved[1e-2] == set(before)
-    assert moved[1e-2] - moved[1e-12] == {"inner.0.weight", "outer.0.weight"}
 
 
 def test_the_same_rng_gives_the_same_weights_bit_for_bit() -> None:

@@ -5,20 +5,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.optim.lr_scheduler import OneCycleLR
 
 from tercet import compiled
 from tercet.checks import Array
 from tercet.embedding.objective import EDGE, FAINT, exponents
+from tercet.embedding.optimiser import Optimiser
 from tercet.embedding.options import LeaveOneOut
-from tercet.embedding.residual_network import ResidualNetwork
 from tercet.embedding.samples import Samples, embedded
 
 CHECKS = 20  # times in a training that the held-out rows are looked at
@@ -60,13 +59,13 @@ class Course:
             return
         assert self.options.epochs is not None
         steps = max(self.options.steps, math.ceil(self.options.epochs * len(learned) / groups.batch))
-        optimiser = _Optimiser(self.phi, self.options, steps)
+        optimiser = Optimiser(self.phi, self.options, steps)
         for step in range(steps):
             if not go_on():
                 break
             drawn = groups.draw(self.rng)
             self.phi.train()
-            rows = learned[torch.as_tensor(drawn.ravel(), device=learned.rewards.device)]
+            rows = learned.take(torch.as_tensor(drawn.ravel(), device=learned.rewards.device))
             points = self._embed(rows).reshape(*drawn.shape, -1)
             rewards = rows.rewards.reshape(drawn.shape).to(points.dtype)
             predicted = predictions(points, rewards, mean=mean, prior=self.options.prior,
@@ -74,7 +73,7 @@ class Course:
             loss = entropy(predicted, rewards)
             self.phi.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(self.phi.parameters(), STEEPEST)
+            nn.utils.clip_grad_norm_(self.phi.parameters(), STEEPEST, foreach=True)
             optimiser.step()
             self._average()
             if (step + 1) % max(1, steps // CHECKS) == 0 or step + 1 == steps:
@@ -121,29 +120,6 @@ class Course:
 
     def _embed(self, rows: Samples) -> Tensor:
         return embedded(self.phi, rows.contexts, rows.arms, rate=self.options.rate) / self.bandwidth
-
-
-@final
-class _Optimiser:
-    """Muon for the matrices between hidden layers, AdamW for all else; both rates rise and fall once."""
-
-    def __init__(self, phi: nn.Module, options: LeaveOneOut, steps: int) -> None:
-        rate = options.hidden_rate
-        hidden = phi.hidden() if isinstance(phi, ResidualNetwork) and rate is not None else []
-        known = {id(weights) for weights in hidden}
-        others = [weights for weights in phi.parameters() if id(weights) not in known]
-        adam = torch.optim.AdamW(others, lr=options.rate, weight_decay=options.decay, fused=True)
-        self._both: list[tuple[Any, Any]] = [(adam, OneCycleLR(adam, options.rate, total_steps=steps))]
-        if hidden and rate is not None:
-            muon = torch.optim.Muon(hidden, lr=rate, weight_decay=options.decay)
-            cycle = OneCycleLR(muon, rate, total_steps=steps, cycle_momentum=False)
-            self._both.append((muon, cycle))
-
-    def step(self) -> None:
-        """Move the parameters by their gradients."""
-        for optimiser, schedule in self._both:
-            optimiser.step()
-            schedule.step()
 
 
 class _Groups:
@@ -295,7 +271,7 @@ class _Compiled(torch.autograd.Function):
     ) -> Tensor:
         points, rewards = points - points.mean(dim=-2, keepdim=True), rewards.contiguous()
         kernel, ctx.pulls, _ = room.matrices(points)
-        kappa = exponents(points, points, out=kernel).numpy()
+        kappa = torch.bmm(points, points.mT, out=kernel).numpy()
         density = kernels.densities(kappa, np.float32(FAINT))
         total, earned = map(torch.from_numpy, kernels.weighted(kappa, density, rewards.numpy()))
         total += prior

@@ -19,13 +19,16 @@ kernel = functools.partial(numba.njit, cache=True, nogil=True, error_model="nump
 
 @kernel()
 def densities(kappa, faint):
-    """Make exponents kernels, with zeros on the diagonal; return the sums of columns, each with itself."""
-    result = np.ones(kappa.shape[:2], np.float32)
+    """Make inner products kernels, with a diagonal of zeros; return the sums of columns, each with itself."""
+    result, half = np.ones(kappa.shape[:2], np.float32), np.empty(kappa.shape[1], np.float32)
     for g in range(kappa.shape[0]):
         for i in range(kappa.shape[1]):
-            row, sums = kappa[g, i], result[g]
+            half[i] = kappa[g, i, i] / np.float32(2)
+        for i in range(kappa.shape[1]):
+            row, sums, own = kappa[g, i], result[g], half[i]
             for j in range(len(row)):
-                row[j] = exp2_single(LOG2_E * min(max(row[j], faint), np.float32(0)))
+                exponent = row[j] - own - half[j]
+                row[j] = exp2_single(LOG2_E * min(max(exponent, faint), np.float32(0)))
             row[i] = 0
             for j in range(len(row)):
                 sums[j] += row[j]

@@ -81,7 +81,8 @@ class ResidualNetwork(nn.Module):
             empty = torch.empty(values.shape, dtype=torch.uint8, device=values.device)
             kept = (empty.random_(generator=self.generator) >= share).to(values.dtype)
         else:
-            bytes_ = np.frombuffer(self.rng.bytes(values.numel()), dtype=np.uint8).reshape(values.shape)
+            words = self.rng.bit_generator.random_raw(-(-values.numel() // 8))
+            bytes_ = words.view(np.uint8)[: values.numel()].reshape(values.shape)
             kept = torch.from_numpy((bytes_ >= share).astype(np.float32)).to(values.dtype)
         kept *= 256 / (256 - share)
         return values * kept
