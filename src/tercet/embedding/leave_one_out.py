@@ -59,7 +59,7 @@ class Course:
             return
         assert self.options.epochs is not None
         steps = max(self.options.steps, math.ceil(self.options.epochs * len(learned) / groups.batch))
-        optimiser = Optimiser(self.phi, self.options, steps)
+        optimiser, weights = Optimiser(self.phi, self.options, steps), list(self.phi.parameters())
         for step in range(steps):
             if not go_on():
                 break
@@ -73,18 +73,18 @@ class Course:
             loss = entropy(predicted, rewards)
             self.phi.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
-            nn.utils.clip_grad_norm_(self.phi.parameters(), STEEPEST, foreach=True)
+            nn.utils.clip_grad_norm_(weights, STEEPEST, foreach=True)
             optimiser.step()
-            self._average()
+            self._average(weights)
             if (step + 1) % max(1, steps // CHECKS) == 0 or step + 1 == steps:
                 self._check(learned, held, mean)
                 advance(self.losses[-1])
 
     @torch.no_grad()
-    def _average(self) -> None:
-        self.means = self.means or [weights.clone() for weights in self.phi.parameters()]
-        for mean, weights in zip(self.means, self.phi.parameters(), strict=True):
-            mean.lerp_(weights, 1 - CALM)
+    def _average(self, weights: list[nn.Parameter]) -> None:
+        self.means = self.means or [each.clone() for each in weights]
+        for mean, each in zip(self.means, weights, strict=True):
+            mean.lerp_(each, 1 - CALM)
 
     def _exchange(self) -> None:
         """Make phi's weights their running means, or back."""
