@@ -72,7 +72,9 @@ class Kind:
 def convene(trained: list[Trained], history: Feedback, fixed: Fixed) -> list[View]:
     """Return the views with their weights, bandwidths, sharpness and priors."""
     mean = float((history.rewards.sum() + 1) / (len(history) + 2))  # never 0 or 1: nothing is impossible
-    sights = [Sight.of(one.embed, history, one.held, importance=fixed.importance) for one in trained]
+    sights = threads.each(
+        lambda one: Sight.of(one.embed, history, one.held, importance=fixed.importance), trained
+    )
     # Outcomes without times fade by their number, which nothing is chosen by.
     half_life = None if history.times is None else fixed.half_life
     kinds = []
@@ -118,8 +120,8 @@ def _kind(
         pull=pull,
         means=np.concatenate([_shrunk(estimate, pull, mean) for estimate in found]),
         masses=np.concatenate([estimate.mass for estimate in found]),
-        sharpest=float(np.median([sight.sharpest(bandwidth, half_life) for sight in sights])),
-        near=[_near(sight, bandwidth, half_life) for sight in sights],
+        sharpest=float(np.median(threads.each(lambda sight: sight.sharpest(bandwidth, half_life), sights))),
+        near=threads.each(lambda sight: _near(sight, bandwidth, half_life), sights),
         rewards=rewards,
     )
 

@@ -153,8 +153,11 @@ def _best(rows: Feedback, foretold: Vector, contexts: Matrix, arms: Matrix) -> S
     asked = slice(int(FIRST * len(rows)), None)
     alone = log_loss(foretold, rows.rewards)[asked]
     gain, error, best = 0.0, 0.0, None
-    for scale in CONTEXT_SCALES:
-        moved = _replayed(scale * contexts, arms, times, rows.rewards, foretold, np.asarray(speeds))
+
+    def replayed(scale: float) -> Array:
+        return _replayed(scale * contexts, arms, times, rows.rewards, foretold, np.asarray(speeds))
+
+    for scale, moved in zip(CONTEXT_SCALES, threads.each(replayed, CONTEXT_SCALES), strict=True):
         gains = alone[:, None] - log_loss(moved, rows.rewards[:, None])[:, asked]
         mean = gains.mean(axis=1)
         if mean.max() > gain:
