@@ -285,6 +285,7 @@ class _Compiled(torch.autograd.Function):
         points, rewards, kernel, density, total, estimates = ctx.saved_tensors
         u = gradients[0] / total
         given = [values.numpy() for values in (kernel, density, rewards, u, u * estimates)]
-        sums = ctx.kernels.pulls(*given, ctx.kernels.sinking(*given), ctx.pulls.numpy())
-        moved = ctx.pulls @ points - torch.from_numpy(sums).unsqueeze(-1) * points
-        return moved, None, None, None, None, None
+        ctx.kernels.pulls(*given, ctx.kernels.sinking(*given), ctx.pulls.numpy())
+        # Far from the origin both terms are large: sums of rows by the same product err alike, and cancel.
+        moved = ctx.pulls @ torch.cat([points, torch.ones_like(points[..., :1])], dim=-1)
+        return moved[..., :-1] - moved[..., -1:] * points, None, None, None, None, None

@@ -66,10 +66,9 @@ def sinking(kappa, density, rewards, u, v):
 
 @kernel()
 def pulls(kappa, density, rewards, u, v, s, out):
-    """Write Q + Qᵀ, how each pair is pulled together; return the sums of its rows."""
-    sums = np.zeros(density.shape, np.float32)
+    """Write Q + Qᵀ: how each pair is pulled together."""
     for g in range(kappa.shape[0]):
-        w, r, ug, vg, sg, total = density[g], rewards[g], u[g], v[g], s[g], sums[g]
+        w, r, ug, vg, sg = density[g], rewards[g], u[g], v[g], s[g]
         for i in range(kappa.shape[1]):
             row, result = kappa[g, i], out[g, i]
             wi, ri, ui, vi, si = w[i], r[i], ug[i], vg[i], sg[i]
@@ -78,5 +77,3 @@ def pulls(kappa, density, rewards, u, v, s, out):
                 here, there = here * here, there * there
                 both = (ui * r[j] - vi) * w[j] * there + (ug[j] * ri - vg[j]) * wi * here
                 result[j] = row[j] * (both / (here * there) - si - sg[j])
-                total[j] += result[j]
-    return sums
