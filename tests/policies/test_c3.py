@@ -22,6 +22,7 @@ from tercet import (
 from tercet import checkpoint as checkpoints
 from tercet import posterior as posteriors
 from tercet.embedding.options import LeaveOneOut
+from tercet.policies.c3 import EXPLORED, SPREAD
 from tercet.policies.calibration import DOUBT, PRIOR_WEIGHT
 from tests.laws.policies import ARMS, contents, history
 
@@ -399,6 +400,22 @@ def test_draws_are_as_wide_as_the_spread_says(
     np.testing.assert_allclose(choice.propensities, posteriors.propensities(alpha, beta), atol=1e-3)
 
 
+@pytest.mark.parametrize(("logged", "spread"), [(0, SPREAD), (EXPLORED - 1, SPREAD), (EXPLORED, SPREAD / 2)])
+def test_a_long_history_has_explored_already(logged: int, spread: float) -> None:
+    rng = np.random.default_rng(0)
+    rows = Feedback(
+        contexts=np.zeros((logged, 0)),
+        arms=rng.normal(size=(logged, 2)),
+        rewards=rng.integers(2, size=logged).astype(float),
+    )
+    chances = []
+    for given in (None, spread):
+        policy = C3(phi=arms_only, bandwidth=0.5, sharpness=1.0, prior=(1.0, 1.0), spread=given)
+        policy.fit(rows, rng)
+        chances.append(policy.choose([], np.eye(2), rng).propensities)
+    np.testing.assert_array_equal(*chances)
+
+
 def test_a_smaller_spread_explores_less(rng: np.random.Generator) -> None:
     chances = []
     for spread in (0.1, 0.3, 1.0):
@@ -660,8 +677,8 @@ def test_coupled_draws_are_those_of_the_posterior_narrowed_by_the_spread(
     choice = policy.choose(context, ARMS, np.random.default_rng(0), time=6.0)
     ((alpha, beta, common, _),) = asked
     assert choice.posterior is not None
-    np.testing.assert_allclose(alpha, choice.posterior.alpha / policy.spread**2)
-    np.testing.assert_allclose(beta, choice.posterior.beta / policy.spread**2)
+    np.testing.assert_allclose(alpha, choice.posterior.alpha / SPREAD**2)
+    np.testing.assert_allclose(beta, choice.posterior.beta / SPREAD**2)
     expected = np.zeros((3, 3))
     for view in policy.state.views:
         points = view.queries(context, ARMS)

@@ -25,6 +25,8 @@ from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import Decay, Forgetting, RandomDrop, Window
 from tercet.types import Choice, Feedback, Posterior
 
+SPREAD, EXPLORED = 1 / 8, 1_000
+
 
 @dataclass(kw_only=True, eq=False)
 class State:
@@ -73,7 +75,8 @@ class C3:
         which pulls on estimates as strongly as predicts best.
     spread
         Standard deviation of the draws, as a share of the posterior's. 1 is the algorithm as published;
-        smaller explores less.
+        smaller explores less. None: an eighth, and a sixteenth after a history of 1,000 outcomes and more,
+        which has explored already.
     forgetting
         `Decay`, `Window` or `RandomDrop`; None keeps everything. "auto" keeps everything too; but how far
         outcomes were lately from what they had been is added, from a memory that fades, if the newest
@@ -117,7 +120,7 @@ class C3:
     bandwidth: float | None = None
     sharpness: float | None = None
     prior: tuple[float, float] | None = None
-    spread: float = 0.125
+    spread: float | None = None
     forgetting: Forgetting | Literal["auto"] | None = "auto"
     recalibrate: bool = True
     explore: Literal["thompson", "greedy"] = "thompson"
@@ -136,10 +139,9 @@ class C3:
             raise ValueError(f"dim and hidden sizes must be whole numbers, 1 or more; got {sizes.tolist()}")
         if self.hidden is not None:
             object.__setattr__(self, "hidden", tuple(sizes[1:].tolist()))
-        for name in ("bandwidth", "sharpness"):
+        for name in ("bandwidth", "sharpness", "spread"):
             if getattr(self, name) is not None:
                 checks.positive(name, getattr(self, name))
-        checks.positive("spread", self.spread)
         checks.unit("floor", [self.floor])
         if self.explore not in ("thompson", "greedy"):
             raise ValueError(f'explore must be "thompson" or "greedy"; got {self.explore!r}')
@@ -317,7 +319,8 @@ class C3:
     def _choice(self, beliefs: Posterior, queries: list[Matrix], rng: np.random.Generator) -> Choice:
         if self.explore == "greedy":
             return highest(beliefs.mean, rng)
-        alpha, beta = beliefs.alpha / self.spread**2, beliefs.beta / self.spread**2
+        spread = self.spread or (SPREAD if self.state.logged < EXPLORED else SPREAD / 2)
+        alpha, beta = beliefs.alpha / spread**2, beliefs.beta / spread**2
         if self.draws == "coupled":
             common = overlap(self._views(), queries)
             return drawn(coupled.propensities(alpha, beta, common, rng), rng)
