@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tercet import C3, CheckpointError, Feedback
 from tercet import checkpoint as checkpoints
 from tercet.metrics import calibration_error
-from tercet.policies.reliability import FLATTEST, Reliability
+from tercet.policies.reliability import FLATTEST, Reliability, filtered
 from tercet.types import Posterior
 from tests.policies.test_surprises import together, world
 
@@ -89,6 +89,16 @@ def test_it_follows_when_the_curve_changes() -> None:
     for chance in np.repeat([0.3, 0.9], 1_500):
         curve = curve.learned(0.6, float(rng.random() < chance))
     assert curve.mean(0.6) == pytest.approx(0.9, abs=0.08)
+
+
+def test_filtered_means_know_only_what_came_before() -> None:
+    rng = np.random.default_rng(2)
+    foretold, rewards = rng.random(30), rng.integers(2, size=30).astype(float)
+    curve, expected = Reliability(), []
+    for mean, reward in zip(foretold, rewards, strict=True):
+        expected.append(curve.mean(mean))
+        curve = curve.learned(mean, reward)
+    np.testing.assert_array_equal(filtered(foretold, rewards), expected)
 
 
 def plays(policy: C3, *, chance: float, steps: int = 400) -> tuple[np.ndarray, np.ndarray]:

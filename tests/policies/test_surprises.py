@@ -100,6 +100,20 @@ def corrections(
     return surprises.corrected(beliefs, points, time).mean - beliefs.mean
 
 
+@pytest.mark.parametrize("rosy", [0.8, -0.8])
+def test_what_is_always_wrong_in_the_same_way_is_no_surprise(rosy: float) -> None:
+    rng, n = np.random.default_rng(1), 3_000
+    logits = rng.normal(size=n)
+    foretold, chances = (1 / (1 + np.exp(-logits - wrong)) for wrong in (rosy, 0.0))
+    rows = Feedback(
+        contexts=rng.normal(size=(n, 2)),
+        arms=ARMS[rng.integers(3, size=n)],
+        rewards=(rng.random(n) < chances).astype(float),
+        times=np.arange(n, dtype=float),
+    )
+    assert module._best(rows, foretold, rows.contexts, rows.arms) is None
+
+
 @pytest.fixture(scope="module")
 def surprised() -> C3:
     """Not to be changed: take a copy."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tercet.checks import Vector
 from tercet.types import Posterior
 
 OFFSET, SLOPE = 0.5, 0.25  # how far a curve may be from none: standard deviations
@@ -61,6 +62,15 @@ class Reliability:
         precision = first + (1 - kept) * OFFSET**-2, both, second + (1 - kept) * SLOPE**-2
         offset, slope = _solved(precision, information)
         return Reliability(offset=offset, slope=max(1 + slope, FLATTEST), precision=precision)
+
+
+def filtered(foretold: Vector, rewards: Vector) -> Vector:
+    """Return what curves make of means, each learned from the outcomes before it."""
+    curve, means = Reliability(), np.empty_like(foretold)
+    for i, (mean, reward) in enumerate(zip(foretold.tolist(), rewards.tolist(), strict=True)):
+        means[i] = curve.mean(mean)
+        curve = curve.learned(mean, reward)
+    return means
 
 
 def _solved(matrix: tuple[float, float, float], vector: tuple[float, float]) -> tuple[float, float]:

@@ -11,7 +11,7 @@ is the gradient descent in kernel space of Kivinen, Smola and Williamson, 2004, 
 
 To let the outcomes themselves fade would lose what lasts (who likes what) along with what has passed (how
 much of it, last week). How near, how late and at which rate: what would have foretold the newest outcomes of
-the history best, and if that is not surely better than the views alone, nothing is corrected.
+the history best, and if that is not surely better than the views alone, recalibrated, nothing is corrected.
 """
 
 from collections.abc import Sequence
@@ -26,6 +26,7 @@ from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.inference import Perceptron
 from tercet.embedding.unlearned import Directions, log_loss, scaled, squares
 from tercet.policies.held_out import MANY_REFERENCES, Sight
+from tercet.policies.reliability import filtered
 from tercet.policies.views import View
 from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import Decay
@@ -151,7 +152,8 @@ def _best(rows: Feedback, foretold: Vector, contexts: Matrix, arms: Matrix) -> S
     times, half_lives = rows.times - rows.times[-1], np.asarray(shares) * float(np.ptp(rows.times))
     speeds = list(product(half_lives, RATES))
     asked = slice(int(FIRST * len(rows)), None)
-    alone = log_loss(foretold, rows.rewards)[asked]
+    # A curve mends what is always wrong, with less to learn: surprises are for what is wrong these days.
+    alone = log_loss(filtered(foretold, rows.rewards), rows.rewards)[asked]
     gain, error, best = 0.0, 0.0, None
 
     def replayed(scale: float) -> Array:
