@@ -13,6 +13,7 @@ from tercet.policies.calibration import (
     BANDWIDTHS,
     BLUNTEST,
     DOUBT,
+    LUCK,
     PRIOR_WEIGHT,
     PULLS,
     SHARPEST,
@@ -226,7 +227,7 @@ def test_views_of_a_kind_share_all_but_their_phi() -> None:
     assert sum(v.weight for v in views) == pytest.approx(1)
     assert views[0].weight + views[1].weight > 0.6  # the blind one knows the mean alone
     for view in views:
-        assert BLUNTEST <= view.sharpness * DOUBT <= SHARPEST
+        assert LUCK * BLUNTEST <= view.sharpness * DOUBT <= SHARPEST
         mean = (history.rewards.sum() + 1) / 82
         np.testing.assert_allclose(view.counts, PRIOR_WEIGHT / DOUBT * np.array([mean, 1 - mean]))
 

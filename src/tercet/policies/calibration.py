@@ -28,6 +28,9 @@ PRIOR_WEIGHT = 1.5  # outcomes that the mean reward is worth where there is no e
 # Held-out neighbours do not show all that is wrong: phi has bent the space around the very outcomes in
 # memory. On simulations, whose chances are known, squared errors are twice what they show.
 DOUBT = 2.0
+# Their errors may also cancel by chance. Then luck alone would be left, whose variance is a small part of the
+# whole, about a tenth where chances are known: so much with doubt.
+LUCK = 0.2
 # The best kernel gets narrower with n^(-1 / (4 + d)), in d dimensions (Scott, 1992), and more outcomes decide
 # than chose. Phi's space has few dimensions that matter.
 DIMENSIONS = 2
@@ -64,7 +67,7 @@ class Kind:
     pull: float
     means: Vector
     masses: Vector
-    sharpest: float  # what luck alone allows
+    sharpest: float  # what luck allows
     near: list[Matrix]  # kernels between the rows that are asked for together
     rewards: Vector
 
@@ -120,7 +123,8 @@ def _kind(
         pull=pull,
         means=np.concatenate([_shrunk(estimate, pull, mean) for estimate in found]),
         masses=np.concatenate([estimate.mass for estimate in found]),
-        sharpest=float(np.median(threads.each(lambda sight: sight.sharpest(bandwidth, half_life), sights))),
+        sharpest=LUCK
+        * float(np.median(threads.each(lambda sight: sight.sharpest(bandwidth, half_life), sights))),
         near=threads.each(lambda sight: _near(sight, bandwidth, half_life), sights),
         rewards=rewards,
     )

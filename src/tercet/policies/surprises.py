@@ -153,7 +153,8 @@ def _best(rows: Feedback, foretold: Vector, contexts: Matrix, arms: Matrix) -> S
     speeds = list(product(half_lives, RATES))
     asked = slice(int(FIRST * len(rows)), None)
     # A curve mends what is always wrong, with less to learn: surprises are for what is wrong these days.
-    alone = log_loss(filtered(foretold, rows.rewards), rows.rewards)[asked]
+    curved = filtered(foretold, rows.rewards)
+    alone = min((log_loss(means, rows.rewards)[asked] for means in (foretold, curved)), key=np.mean)
     gain, error, best = 0.0, 0.0, None
 
     def replayed(scale: float) -> Array:
