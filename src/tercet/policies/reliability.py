@@ -21,7 +21,10 @@ from tercet.types import Posterior
 OFFSET, SLOPE = 0.5, 0.25  # how far a curve may be from none: standard deviations
 FLATTEST = 0.2
 LATELY = 300  # outcomes that a curve is learned from, about: older ones fade, for memory mends much by itself
-SUREST = 1e-4  # nearer to 0 or 1, a mean counts as this
+FAR = (
+    9.0  # logits beyond which a mean is moved as one there: no order is lost, and no outcome weighs too much
+)
+SUREST = 1e-12  # nearer to 0 or 1, a mean counts as this
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,12 +42,13 @@ class Reliability:
 
     def mean(self, foretold: Any) -> Any:
         """Return what the curve makes of means."""
-        return 1 / (1 + np.exp(-self.offset - self.slope * _logit(foretold)))
+        logit = _logit(foretold)
+        return 1 / (1 + np.exp(-logit - self.offset - (self.slope - 1) * np.clip(logit, -FAR, FAR)))
 
     def learned(self, foretold: float, reward: float) -> "Reliability":
         """Return the curve after an outcome of which this mean was foretold."""
         faded = self._faded()
-        place, mean = float(_logit(foretold)), float(faded.mean(foretold))
+        place, mean = float(np.clip(_logit(foretold), -FAR, FAR)), float(faded.mean(foretold))
         luck = mean * (1 - mean)
         first, both, second = faded.precision
         precision = first + luck, both + luck * place, second + luck * place**2
