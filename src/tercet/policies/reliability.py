@@ -18,7 +18,7 @@ import numpy as np
 from tercet.checks import Vector
 from tercet.types import Posterior
 
-OFFSET, SLOPE = 0.5, 0.25  # how far a curve may be from none: standard deviations
+OFFSET, SLOPE = 1.0, 0.5  # how far a curve may be from none: standard deviations
 FLATTEST = 0.2
 LATELY = 300  # outcomes that a curve is learned from, about: older ones fade, for memory mends much by itself
 FAR = (

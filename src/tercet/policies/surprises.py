@@ -41,7 +41,7 @@ HALF_LIVES = tuple(0.5**power for power in range(1, 9))  # of the time that is l
 BLOCKS = 1_000  # in a replay, rows of a block are foretold at once, then remembered
 TOGETHER = 100  # rows that meet what is older in one product of matrices: faster
 SHORTEST = 15  # outcomes in a half-life, at least
-RATES = (0.01, 0.03, 0.1, 0.2, 0.3)
+RATES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.45)
 SURE = 2.5  # standard errors by which the best correction must win
 SMALLEST = 0.1  # share of a chance that a correction leaves, at least
 FEWEST, MOST = 1.0, 1e6  # counts
@@ -209,18 +209,20 @@ def _blocks(start: int, stop: int, size: int) -> list[tuple[int, int]]:
 def _shared(points: Matrix, times: Vector, rewards: Vector, foretold: Vector, half_life: float) -> float:
     """Return how much of the variance of outcomes is a change that those at the same place and time share.
 
-    Of two errors luck cancels, since it is independent; twice as near and as soon as what is averaged.
+    Of two errors luck cancels, since it is independent. A place counts as much as any other, however often
+    it was met: surprises are few where few have been, and changes may be larger there.
     """
-    errors, spread = rewards - foretold, foretold * (1 - foretold)
-    together, luck = 0.0, 0.0
-    for first, end in _blocks(0, len(times), 1_000):
-        block = slice(first, end)
-        kernel = np.exp(-2 * squares(points[block], points))
-        kernel *= np.exp2(-2 * np.abs(times[block, None] - times) / half_life)
-        kernel[times[block, None] == times] = 0.0  # itself, and what came at the same moment
-        together += float(errors[block] @ kernel @ errors)
-        luck += float(kernel.sum(axis=0) @ spread)
-    return together / max(luck, 1e-300)
+    blocks = [slice(*ends) for ends in _blocks(0, len(times), 1_000)]
+    rare = 1 / np.concatenate([np.exp(squares(points[block], points) / -2).sum(axis=1) for block in blocks])
+    errors, luck = rare * (rewards - foretold), rare * foretold * (1 - foretold)
+    together, alone = 0.0, 0.0
+    for block in blocks:
+        near = np.exp(-2 * squares(points[block], points))  # twice as near, and as soon, as what is averaged
+        near *= np.exp2(-2 * np.abs(times[block, None] - times) / half_life)
+        near[times[block, None] == times] = 0.0  # itself, and what came at the same moment
+        together += float(errors[block] @ near @ errors)
+        alone += float(rare[block] @ near @ luck)
+    return together / max(alone, 1e-300)
 
 
 def _moved(usual: Any, correction: Any) -> Any:
