@@ -315,6 +315,17 @@ def empty(surprises: Surprises) -> ReferenceSet:
     )
 
 
+def test_changes_at_rare_places_count_as_much_as_none_at_common_ones() -> None:
+    """Where few have been few surprises are near: how sure to be there must not be learned elsewhere."""
+    rng, times = np.random.default_rng(0), np.arange(2000.0)
+    rare = rng.random(len(times)) < 0.1
+    chance = np.where(rare, np.where(times < 1000, 0.95, 0.05), 0.5)
+    rewards = (rng.random(len(times)) < chance).astype(float)
+    shared = module._shared(10.0 * rare[:, None], times, rewards, np.full(len(times), 0.5), half_life=100.0)
+    there = 0.45**2 / 0.25  # of the variance of an outcome, at the rare place
+    assert 0.3 * there < shared < 0.7 * there
+
+
 def test_more_surprises_nearby_make_surer(surprised: C3) -> None:
     surprises, (beliefs, points) = copy.deepcopy(surprises_of(surprised)), asked(1, surprised)
     memory = surprises.references
