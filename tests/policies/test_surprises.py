@@ -315,15 +315,32 @@ def empty(surprises: Surprises) -> ReferenceSet:
     )
 
 
+def shared_changes(rng: np.random.Generator, places: np.ndarray, changing: np.ndarray) -> float:
+    """What is found where halves were foretold, but chances were high, and then low, at the changing places."""
+    times = np.arange(float(len(places)))
+    chance = np.where(changing, np.where(times < len(times) / 2, 0.95, 0.05), 0.5)
+    rewards = (rng.random(len(times)) < chance).astype(float)
+    return module._shared(places[:, None], times, rewards, np.full(len(times), 0.5), half_life=100.0)
+
+
 def test_changes_at_rare_places_count_as_much_as_none_at_common_ones() -> None:
     """Where few have been few surprises are near: how sure to be there must not be learned elsewhere."""
-    rng, times = np.random.default_rng(0), np.arange(2000.0)
-    rare = rng.random(len(times)) < 0.1
-    chance = np.where(rare, np.where(times < 1000, 0.95, 0.05), 0.5)
-    rewards = (rng.random(len(times)) < chance).astype(float)
-    shared = module._shared(10.0 * rare[:, None], times, rewards, np.full(len(times), 0.5), half_life=100.0)
+    rng = np.random.default_rng(0)
+    rare = rng.random(2000) < 0.15
     there = 0.45**2 / 0.25  # of the variance of an outcome, at the rare place
-    assert 0.3 * there < shared < 0.7 * there
+    assert 0.3 * there < shared_changes(rng, 10.0 * rare, rare) < 0.7 * there
+
+
+@pytest.mark.parametrize("changing", [True, False])
+def test_a_few_lonely_outcomes_do_not_tell_how_much_changes(changing: bool) -> None:
+    """Two of them, each other's only neighbour, weigh as much as a whole place."""
+    rng = np.random.default_rng(0)
+    places, usual = np.where(rng.random(2000) < 0.3, 10.0, 0.0), np.ones(2000, dtype=bool)
+    expected = shared_changes(np.random.default_rng(1), places, usual & changing)
+    for lonely in rng.choice(1999, size=8, replace=False):
+        places[lonely : lonely + 2] = 100.0 + lonely
+    found = shared_changes(np.random.default_rng(1), places, usual & changing)
+    assert abs(found - expected) < 0.1
 
 
 def test_more_surprises_nearby_make_surer(surprised: C3) -> None:

@@ -42,6 +42,7 @@ BLOCKS = 1_000  # in a replay, rows of a block are foretold at once, then rememb
 TOGETHER = 100  # rows that meet what is older in one product of matrices: faster
 SHORTEST = 15  # outcomes in a half-life, at least
 RATES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.45)
+RAREST = 0.1  # share of outcomes that count as equally rare: a few lonely ones would decide all
 SURE = 2.5  # standard errors by which the best correction must win
 SMALLEST = 0.1  # share of a chance that a correction leaves, at least
 FEWEST, MOST = 1.0, 1e6  # counts
@@ -213,7 +214,8 @@ def _shared(points: Matrix, times: Vector, rewards: Vector, foretold: Vector, ha
     it was met: surprises are few where few have been, and changes may be larger there.
     """
     blocks = [slice(*ends) for ends in _blocks(0, len(times), 1_000)]
-    rare = 1 / np.concatenate([np.exp(squares(points[block], points) / -2).sum(axis=1) for block in blocks])
+    density = np.concatenate([np.exp(squares(points[block], points) / -2).sum(axis=1) for block in blocks])
+    rare = 1 / np.maximum(density, np.quantile(density, RAREST))
     errors, luck = rare * (rewards - foretold), rare * foretold * (1 - foretold)
     together, alone = 0.0, 0.0
     for block in blocks:
