@@ -19,8 +19,7 @@ def cores() -> int:
 def each(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
     """Return the function's result for each item, in their order; the first error goes on up.
 
-    Products of matrices stay on their item's core: on busy cores, BLAS threads that wait for each other take
-    ten times as long.
+    Products of matrices stay on their item's core: on busy cores, BLAS threads wait for each other.
 
     >>> each(len, ["one", "three"])
     [3, 5]

@@ -47,10 +47,10 @@ def learned(history: Feedback, plans: list[tuple[int, Ids]], seed: int = 0, **ch
 
 
 def taught(
-    pupils: list[Pupil], history: Feedback, seed: int = 0, *, trial: bool = False, **changes: Any
+    pupils: list[Pupil], history: Feedback, seed: int = 0, *, followed: bool = False, **changes: Any
 ) -> None:
     rng = np.random.default_rng(seed)
-    teach(pupils, history, rng, options=options(**changes), trial=trial, progress=False)
+    teach(pupils, history, rng, options=options(**changes), followed=followed, progress=False)
 
 
 class Bent(nn.Module):
@@ -266,9 +266,11 @@ def test_ctrl_c_before_any_check_goes_on_up(monkeypatch: pytest.MonkeyPatch) -> 
         assert_state(phi, state(Bent(seed)))
 
 
-@pytest.mark.parametrize(("checked", "trial"), [({0, 1}, False), ({0}, False), ({1}, False), ({0, 1}, True)])
-def test_ctrl_c_keeps_the_best_states_where_all_networks_have_one_and_it_is_no_trial(
-    monkeypatch: pytest.MonkeyPatch, checked: set[int], trial: bool
+@pytest.mark.parametrize(
+    ("checked", "followed"), [({0, 1}, False), ({0}, False), ({1}, False), ({0, 1}, True)]
+)
+def test_ctrl_c_keeps_the_best_states_where_all_networks_have_one_and_none_are_to_follow(
+    monkeypatch: pytest.MonkeyPatch, checked: set[int], followed: bool
 ) -> None:
     monkeypatch.setattr(threads, "cores", lambda: 2)
     history, phis, ready = separable(), [Bent(0), Bent(1)], threading.Event()
@@ -292,12 +294,12 @@ def test_ctrl_c_keeps_the_best_states_where_all_networks_have_one_and_it_is_no_t
     watch(monkeypatch, run)
     press_ctrl_c(monkeypatch, ready)
     pupils = [pupil(history, phi) for phi in phis]
-    if checked == {0, 1} and not trial:
+    if checked == {0, 1} and not followed:
         with pytest.warns(UserWarning, match="training was interrupted; each phi is kept at its best so far"):
             taught(pupils, history)
     else:
         with pytest.raises(KeyboardInterrupt):
-            taught(pupils, history, trial=trial)
+            taught(pupils, history, followed=followed)
     assert kept.keys() == checked
     for number in checked:
         assert_state(phis[number], kept[number])

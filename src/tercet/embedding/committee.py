@@ -46,7 +46,7 @@ def learn(
     dim: int,
     bandwidth: float = 1.0,
     options: LeaveOneOut,
-    trial: bool = False,
+    followed: bool = False,
     progress: bool,
 ) -> list[tuple[Residual, float]]:
     """Return for each plan (pieces of a column, rows to hold out) a trained network and its held-out loss."""
@@ -73,7 +73,9 @@ def learn(
         )
         networks.append(network)
         pupils.append(Pupil(phi=network, contexts=contexts, arms=arms, held=held))
-    losses = teach(pupils, history, rng, bandwidth=bandwidth, options=options, trial=trial, progress=progress)
+    losses = teach(
+        pupils, history, rng, bandwidth=bandwidth, options=options, followed=followed, progress=progress
+    )
     phis = [export(network, *encodings[pieces]) for network, (pieces, _) in zip(networks, plans, strict=True)]
     return list(zip(phis, losses, strict=True))
 
@@ -85,14 +87,14 @@ def teach(
     *,
     bandwidth: float = 1.0,
     options: LeaveOneOut,
-    trial: bool = False,
+    followed: bool = False,
     progress: bool,
 ) -> list[float]:
     """Train networks in place, as many at once as there are cores, and return their held-out losses.
 
     The result does not depend on the cores.
-    Ctrl-C ends all trainings early and keeps the best states; in a trial, or where a network has none yet, it
-    goes on up.
+    Ctrl-C ends all trainings early and keeps the best states; where a network has none yet, or others are
+    to follow these, it goes on up.
     """
     device = "cuda" if torch.cuda.is_available() else "cpu"
     interval = intervals.of(history, options.partitions)
@@ -101,7 +103,7 @@ def teach(
     with _threads_kept(), own_randomness(rng, device), bar(len(pupils) * CHECKS, shown=progress) as advance:
 
         def one(pupil: Pupil, own: np.random.Generator) -> Course:
-            torch.set_num_threads(1)  # more gain little on small batches, and cost tenfold on busy cores
+            torch.set_num_threads(1)  # more gain little on small batches, and cost much on busy cores
             samples = Samples.of(
                 pupil.contexts,
                 pupil.arms,
@@ -123,7 +125,7 @@ def teach(
             except KeyboardInterrupt:
                 stop.set()
                 courses = [future.result() for future in futures]
-                if trial or not all(course.best for course in courses):
+                if followed or not all(course.best for course in courses):
                     raise
                 warnings.warn("training was interrupted; each phi is kept at its best so far", stacklevel=5)
             except BaseException:

@@ -71,14 +71,21 @@ def learn_committee(
     dim: int,
     bandwidth: float,
     options: LeaveOneOut,
-    trial: bool,
+    followed: bool,
     progress: bool,
 ) -> list[tuple[Residual, float]]:
     """Return for each plan (pieces of a column, rows to hold out) a network and its held-out loss."""
     with _torch_needed():
         from tercet.embedding import committee
     return committee.learn(
-        history, plans, rng, dim=dim, bandwidth=bandwidth, options=options, trial=trial, progress=progress
+        history,
+        plans,
+        rng,
+        dim=dim,
+        bandwidth=bandwidth,
+        options=options,
+        followed=followed,
+        progress=progress,
     )
 
 

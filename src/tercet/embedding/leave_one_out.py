@@ -263,7 +263,7 @@ class _Predictions(torch.autograd.Function):
 
 
 class _Compiled(torch.autograd.Function):
-    """The same with importance, several times as fast: torch only multiplies, Numba does the rest at once."""
+    """The same with importance, faster: torch only multiplies, Numba does the rest at once."""
 
     @staticmethod
     def forward(

@@ -200,7 +200,7 @@ def _grid(labels: Tensor) -> tuple[Tensor, Tensor]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    # A batch is small: more threads gain little, cost tenfold where they wait for a busy core, and would
+    # A batch is small: more threads gain little, cost much where they wait for a busy core, and would
     # make the weights depend on their number.
     before = torch.get_num_threads()
     torch.set_num_threads(1)

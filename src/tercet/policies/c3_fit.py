@@ -111,7 +111,7 @@ def _committee(
     """
     small = len(history) <= SMALL
 
-    def trained(plans: list[tuple[int, Ids]], *, trial: bool = False) -> tuple[list[Trained], list[float]]:
+    def trained(plans: list[tuple[int, Ids]], *, followed: bool = False) -> tuple[list[Trained], list[float]]:
         learned = learn_committee(
             history,
             plans,
@@ -119,7 +119,7 @@ def _committee(
             dim=policy.dim,
             bandwidth=policy.bandwidth or BANDWIDTH,
             options=options,
-            trial=trial,
+            followed=followed,
             progress=policy.progress,
         )
         networks = [
@@ -129,7 +129,7 @@ def _committee(
         return networks, [loss for _, loss in learned]
 
     # Before the end of a training nothing tells which kind will be ahead: pieces learn faster at first.
-    networks, losses = trained(list(product(PIECES, folds if small else folds[:1])), trial=ample)
+    networks, losses = trained(list(product(PIECES, folds if small else folds[:1])), followed=ample)
     if small:
         plain = unlearned(history, rng)
         networks += [Trained(embed=plain, kind=len(PIECES), held=held) for held in folds]
