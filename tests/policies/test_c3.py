@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tercet import (
     C3,
@@ -22,8 +24,9 @@ from tercet import (
 from tercet import checkpoint as checkpoints
 from tercet import posterior as posteriors
 from tercet.embedding.options import LeaveOneOut
-from tercet.policies.c3 import EXPLORED, SPREAD
+from tercet.policies.c3 import NARROWEST, THINNEST, _spread
 from tercet.policies.calibration import DOUBT, PRIOR_WEIGHT
+from tercet.types import Posterior
 from tests.laws.policies import ARMS, contents, history
 
 QUICK = Training(epochs=3)
@@ -400,20 +403,58 @@ def test_draws_are_as_wide_as_the_spread_says(
     np.testing.assert_allclose(choice.propensities, posteriors.propensities(alpha, beta), atol=1e-3)
 
 
-@pytest.mark.parametrize(("logged", "spread"), [(0, SPREAD), (EXPLORED - 1, SPREAD), (EXPLORED, SPREAD / 2)])
-def test_a_long_history_has_explored_already(logged: int, spread: float) -> None:
-    rng = np.random.default_rng(0)
-    rows = Feedback(
-        contexts=np.zeros((logged, 0)),
-        arms=rng.normal(size=(logged, 2)),
-        rewards=rng.integers(2, size=logged).astype(float),
-    )
+@given(
+    counts=st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=6),
+    means=st.lists(st.sampled_from([0.2, 0.5, 0.5001, 0.9]), min_size=6, max_size=6),
+    order=st.permutations(range(6)),
+)
+def test_the_less_is_known_of_an_arm_the_wider_are_its_draws(
+    counts: list[float], means: list[float], order: list[int]
+) -> None:
+    known, mean = np.asarray(counts), np.asarray(means[: len(counts)])
+    found = widths(known, mean)
+    best = known[mean == mean.max()].max()
+    assert found.min() >= NARROWEST * (1 - 1e-12)
+    assert found.max() <= 1 + 1e-12
+    np.testing.assert_allclose(found[known >= best], NARROWEST)
+    np.testing.assert_allclose(found[known <= THINNEST * best], 1.0)
+    assert (np.diff(found[np.argsort(known)]) <= 1e-12).all()
+    order = [place for place in order if place < len(known)]
+    np.testing.assert_allclose(widths(known[order], mean[order]), found[order])
+
+
+def widths(counts: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    return _spread(Posterior(mean=mean, mass=counts, alpha=counts * mean, beta=counts * (1 - mean)))
+
+
+def test_arms_known_equally_well_draw_at_the_narrowest(rng: np.random.Generator) -> None:
+    rows = Feedback(contexts=np.zeros((40, 0)), arms=np.tile(np.eye(2), (20, 1)), rewards=rng.random(40))
     chances = []
-    for given in (None, spread):
-        policy = C3(phi=arms_only, bandwidth=0.5, sharpness=1.0, prior=(1.0, 1.0), spread=given)
+    for spread in (None, NARROWEST):
+        policy = C3(phi=arms_only, bandwidth=0.1, sharpness=1.0, prior=(1.0, 1.0), spread=spread)
         policy.fit(rows, rng)
         chances.append(policy.choose([], np.eye(2), rng).propensities)
-    np.testing.assert_array_equal(*chances)
+    np.testing.assert_allclose(*chances, rtol=1e-9)
+
+
+def test_an_arm_that_was_unlucky_in_a_biased_log_is_found_out() -> None:
+    """A thousand plays of a fair arm, four of a better one with little luck: greedy choice stays for ever."""
+    shown = np.repeat([0, 1], [1000, 4])
+    rewards = np.where(shown == 0, np.arange(1004) % 2, np.arange(1004) == 1000).astype(float)
+    log = Feedback(contexts=np.zeros((1004, 0)), arms=3.0 * np.eye(2)[shown], rewards=rewards)
+    late = {"thompson": 0, "greedy": 0}
+    for explore in ("thompson", "greedy"):
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            policy = C3(phi=arms_only, explore=explore, progress=False)
+            policy.fit(log, rng)
+            for step in range(500):
+                arm = policy.choose([], 3.0 * np.eye(2), rng).arm
+                late[explore] += step >= 400 and arm == 1
+                reward = float(rng.random() < (0.5, 0.8)[arm])
+                policy.update(Feedback.one(context=[], arm=3.0 * np.eye(2)[arm], reward=reward), rng)
+    assert late["greedy"] == 0
+    assert late["thompson"] > 0.9 * 300
 
 
 def test_a_smaller_spread_explores_less(rng: np.random.Generator) -> None:
@@ -645,7 +686,7 @@ def test_copies_share_the_odds_of_one_evenly() -> None:
 
 @pytest.mark.parametrize("floor", [0.0, 0.3])
 def test_the_arm_is_drawn_from_the_propensities_that_are_told(floor: float, rng: np.random.Generator) -> None:
-    policy, n = C3(phi=arms_only, draws="coupled", floor=floor), 1500
+    policy, n = C3(phi=arms_only, draws="coupled", floor=floor, spread=1 / 8), 1500
     policy.update(rows(8), rng)
     arms = rng.normal(size=(4, 2))
     choices = [policy.choose([], arms, rng) for _ in range(n)]
@@ -677,8 +718,9 @@ def test_coupled_draws_are_those_of_the_posterior_narrowed_by_the_spread(
     choice = policy.choose(context, ARMS, np.random.default_rng(0), time=6.0)
     ((alpha, beta, common, _),) = asked
     assert choice.posterior is not None
-    np.testing.assert_allclose(alpha, choice.posterior.alpha / SPREAD**2)
-    np.testing.assert_allclose(beta, choice.posterior.beta / SPREAD**2)
+    spread = _spread(choice.posterior)
+    np.testing.assert_allclose(alpha, choice.posterior.alpha / spread**2)
+    np.testing.assert_allclose(beta, choice.posterior.beta / spread**2)
     expected = np.zeros((3, 3))
     for view in policy.state.views:
         points = view.queries(context, ARMS)

@@ -25,7 +25,10 @@ from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import Decay, Forgetting, RandomDrop, Window
 from tercet.types import Choice, Feedback, Posterior
 
-SPREAD, EXPLORED = 1 / 8, 1_000
+# Draws are so much narrower than posteriors where as much is known of an arm as of the best one, and as wide
+# where no more is known of it than this share of that; in between, their logarithms are proportional.
+NARROWEST, THINNEST = 1 / 32, 1 / 128
+TINY = 1e-300
 
 
 @dataclass(kw_only=True, eq=False)
@@ -75,8 +78,8 @@ class C3:
         which pulls on estimates as strongly as predicts best.
     spread
         Standard deviation of the draws, as a share of the posterior's. 1 is the algorithm as published;
-        smaller explores less. None: an eighth, and a sixteenth after a history of 1,000 outcomes and more,
-        which has explored already.
+        smaller explores less. None: 1/32 for arms that are known as well as the best one, and more, up to
+        all of it, the less is known of an arm.
     forgetting
         `Decay`, `Window` or `RandomDrop`; None keeps everything. "auto" keeps everything too; but how far
         outcomes were lately from what they had been is added, from a memory that fades, if the newest
@@ -319,7 +322,7 @@ class C3:
     def _choice(self, beliefs: Posterior, queries: list[Matrix], rng: np.random.Generator) -> Choice:
         if self.explore == "greedy":
             return highest(beliefs.mean, rng)
-        spread = self.spread or (SPREAD if self.state.logged < EXPLORED else SPREAD / 2)
+        spread = self.spread or _spread(beliefs)
         alpha, beta = beliefs.alpha / spread**2, beliefs.beta / spread**2
         if self.draws == "coupled":
             common = overlap(self._views(), queries)
@@ -410,6 +413,14 @@ class C3:
                 "context and arm must have {} and {} features, as before; ".format(*self.state.widths)
                 + "got {} and {}".format(*widths)
             )
+
+
+def _spread(beliefs: Posterior) -> Vector:
+    """Return the width of each arm's draws: what is known of an arm counts against what is of the best."""
+    counts = beliefs.alpha + beliefs.beta
+    share = counts / max(counts[beliefs.mean == beliefs.mean.max()].max(), TINY)
+    unknown = np.log(share.clip(THINNEST, 1.0)) / np.log(THINNEST)  # from 0 to 1
+    return NARROWEST ** (1 - unknown)
 
 
 def _widths(feedback: Feedback) -> tuple[int, int]:
