@@ -25,10 +25,9 @@ from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import Decay, Forgetting, RandomDrop, Window
 from tercet.types import Choice, Feedback, Posterior
 
-# Draws are so much narrower than posteriors where as much is known of an arm as of the best one, and as wide
-# where no more is known of it than this share of that; in between, their logarithms are proportional.
+# Width of the draws, as a share of the posterior's, where as much is known of an arm as of the best one; and
+# the share of that knowledge at which it is 1. In between, the width is a power of the share.
 NARROWEST, THINNEST = 1 / 32, 1 / 128
-TINY = 1e-300
 
 
 @dataclass(kw_only=True, eq=False)
@@ -418,7 +417,7 @@ class C3:
 def _spread(beliefs: Posterior) -> Vector:
     """Return the width of each arm's draws: what is known of an arm counts against what is of the best."""
     counts = beliefs.alpha + beliefs.beta
-    share = counts / max(counts[beliefs.mean == beliefs.mean.max()].max(), TINY)
+    share = counts / max(counts[beliefs.mean == beliefs.mean.max()].max(), 1e-300)
     unknown = np.log(share.clip(THINNEST, 1.0)) / np.log(THINNEST)  # from 0 to 1
     return NARROWEST ** (1 - unknown)
 

@@ -21,9 +21,8 @@ from tercet.types import Posterior
 OFFSET, SLOPE = 1.0, 0.5  # how far a curve may be from none: standard deviations
 FLATTEST = 0.2
 LATELY = 300  # outcomes that a curve is learned from, about: older ones fade, for memory mends much by itself
-FAR = (
-    9.0  # logits beyond which a mean is moved as one there: no order is lost, and no outcome weighs too much
-)
+# Logits beyond which a mean is moved as one there: no order is lost, and no outcome weighs too much.
+FAR = 9.0
 SUREST = 1e-12  # nearer to 0 or 1, a mean counts as this
 
 

@@ -34,8 +34,8 @@ def draw(tables: Tables) -> list[Picture]:
     caption = (
         "Regret of C3 with one ingredient taken back, as a multiple of the regret of C3 as it is (line), "
         f"with 95 % intervals of paired differences (Student's t, {seeds} seeds). Right of the line the "
-        "ingredient pays. The last two are not taken back but chosen otherwise. In the mean of all, every "
-        "world has the same weight."
+        "ingredient pays. Greedy choice, coupled draws and no recalibration are not taken back but chosen "
+        "otherwise. In the mean of all, every world has the same weight."
     )
     return [Picture(name="ingredients", figure=figure, caption=caption)]
 
