@@ -238,3 +238,31 @@ def test_impossible_drifts_are_refused(options: dict[str, Any], message: str) ->
 def test_impossible_natures_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Nature(**options)
+
+
+def test_a_log_that_neglects_groups_shows_them_as_seldom_as_its_propensities_say() -> None:
+    world = drawn("stationary", logged=20_000, neglected=3, seldom=0.05)
+    history = world.history(np.random.default_rng(1))
+    assert history.arm_ids is not None
+    assert history.propensities is not None
+    # Half of the arms are neglected, and ten of thirty offered: about 1 in 21 rows shows one of them.
+    assert (world.groups[history.arm_ids] < 3).mean() == pytest.approx(1 / 21, rel=0.15)
+    # Rows weighted against their propensities are as if arms had been drawn evenly.
+    weights = 1 / (10 * history.propensities)
+    assert weights.mean() == pytest.approx(1, abs=0.1)
+    assert np.average(world.groups[history.arm_ids] < 3, weights=weights) == pytest.approx(0.5, abs=0.05)
+
+
+def test_a_group_that_was_never_shown_is_offered_all_the_same() -> None:
+    world = drawn("stationary", logged=2000, steps=100, neglected=3, seldom=1e-6)
+    history = world.history(np.random.default_rng(1))
+    assert history.arm_ids is not None
+    assert (world.groups[history.arm_ids] >= 3).mean() > 0.99
+    offered = np.concatenate([round_.arm_ids for round_ in world.rounds(np.random.default_rng(2))])
+    assert set(world.groups[offered]) == set(range(6))
+
+
+@pytest.mark.parametrize("options", [{"neglected": -1}, {"seldom": 0.0}, {"seldom": float("nan")}])
+def test_neglect_is_checked(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(options))):
+        Drift(**options)

@@ -86,7 +86,8 @@ class Drift:
     """The recipe: a kind of `KINDS` (or a `Nature` of your own), `logged` steps, then `steps` to play.
 
     `alive` arms exist at any time, evenly in `groups`; `offered` of them are drawn for a step. Trends have
-    waves of `period` steps, or are redrawn every `interval` steps.
+    waves of `period` steps, or are redrawn every `interval` steps. The log showed an arm of the first
+    `neglected` groups only `seldom` times as often as another.
 
     >>> world = Drift(kind="abrupt", logged=600, steps=600).draw(np.random.default_rng(0))
     >>> [round_.time for round_ in world.rounds(np.random.default_rng(1)) if round_.changed]
@@ -103,13 +104,16 @@ class Drift:
     steps: int = 4000
     period: float = 2000.0
     interval: int = 500
+    neglected: int = 0
+    seldom: float = 0.01
 
     def __post_init__(self) -> None:
         if isinstance(self.kind, str) and self.kind not in KINDS:
             raise ValueError(f"kind must be one of {', '.join(KINDS)}, or a Nature; got {self.kind!r}")
         checks.positive("period", self.period)
+        checks.positive("seldom", self.seldom)
         least = {"groups": 1, "arm_features": 1, "context_features": 1, "offered": 2, "interval": 1}
-        for name, smallest in (least | {"logged": 0, "steps": 1}).items():
+        for name, smallest in (least | {"logged": 0, "steps": 1, "neglected": 0}).items():
             if getattr(self, name) < smallest:
                 raise ValueError(f"{name} must be at least {smallest}; got {getattr(self, name)}")
         if self.nature.turning and self.context_features % 2:
@@ -183,10 +187,17 @@ class DriftingWorld:
         return sigmoid(BASE + levels + interest + self.quality[arms])
 
     def history(self, rng: np.random.Generator) -> Feedback:
-        """Return the logged steps, in which one of the offered arms was drawn evenly."""
+        """Return the logged steps, in which one of the offered arms was drawn: evenly, unless neglected."""
         seen = self._offers(0, self.recipe.logged, rng)
-        shown = rng.integers(self.recipe.offered, size=len(seen.times))
-        rows = np.arange(len(shown))
+        rows = np.arange(len(seen.times))
+        chances = np.full(seen.arms.shape, 1 / self.recipe.offered)
+        if self.recipe.neglected:
+            weights = np.where(self.groups[seen.arms] < self.recipe.neglected, self.recipe.seldom, 1.0)
+            chances = weights / weights.sum(axis=1, keepdims=True)
+            shown = (chances.cumsum(axis=1) < rng.random((len(rows), 1))).sum(axis=1)
+            shown = np.minimum(shown, self.recipe.offered - 1)  # a sum of chances may end below 1
+        else:
+            shown = rng.integers(self.recipe.offered, size=len(rows))
         arms = seen.arms[rows, shown]
         return Feedback(
             contexts=seen.contexts,
@@ -195,7 +206,7 @@ class DriftingWorld:
             times=seen.times,
             ids=rows,
             arm_ids=arms,
-            propensities=np.full(len(rows), 1 / self.recipe.offered),
+            propensities=chances[rows, shown],
         )
 
     def rounds(self, rng: np.random.Generator) -> Iterator[Round]:
