@@ -10,9 +10,11 @@ import pytest
 from tercet import C3, CheckpointError, Decay, Feedback, RandomDrop, Training, Window, checkpoint
 from tercet.embedding.options import LeaveOneOut
 from tercet.policies import c3_fit, early
+from tercet.policies.calibration import convene
 from tests.laws.policies import contents
 
 ARMS = np.eye(4)
+QUICK = LeaveOneOut(epochs=1, steps=5)
 RULES = ["auto", None, Window(count=11), Window(duration=9.0), Decay(half_life=3.0), RandomDrop(every=7)]
 
 
@@ -143,7 +145,7 @@ def test_damaged_early_outcomes_are_refused(damage: str, tmp_path: Path) -> None
         C3.load(tmp_path / "c3")
 
 
-@pytest.mark.parametrize("change", [{"logged": 600}, {"learned": -9}, {"logged": None}])
+@pytest.mark.parametrize("change", [{"logged": 1100}, {"learned": -9}, {"logged": None}])
 def test_early_outcomes_beyond_the_early_days_are_refused(change: dict[str, Any], tmp_path: Path) -> None:
     begun(5).save(tmp_path / "c3")
     arrays, spec = checkpoint.read(tmp_path / "c3", "tercet.C3")
@@ -217,7 +219,8 @@ def test_a_batch_may_go_beyond_the_early_days(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("n", "options"),
     [
-        (c3_fit.LEAST, {"training": LeaveOneOut(epochs=1, steps=5)}),
+        (early.LAST // 2 + 1, {"training": QUICK}),
+        (c3_fit.LEAST, {"training": Training(epochs=1)}),
         (5, {"hidden": (4,), "training": Training(epochs=1)}),
         (5, {"phi": lambda contexts, arms: np.hstack([contexts, arms])}),
     ],
@@ -261,17 +264,93 @@ def test_an_outcome_that_is_refused_changes_nothing(tmp_path: Path) -> None:
 def test_ctrl_c_while_a_view_is_made_leaves_the_policy_as_it_was(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain, calls = c3_fit.plain, []
+    renewed, calls = c3_fit.renewed, []
 
-    def interrupted(*arguments: Any) -> Any:
+    def interrupted(*arguments: Any, **options: Any) -> Any:
         calls.append(1)
         if len(calls) == number:
             signal.raise_signal(signal.SIGINT)
-        return plain(*arguments)
+        return renewed(*arguments, **options)
 
     policy = begun(5)
     before = contents(tmp_path / "a", policy)
-    monkeypatch.setattr(c3_fit, "plain", interrupted)
+    monkeypatch.setattr(c3_fit, "renewed", interrupted)
     with pytest.raises(KeyboardInterrupt):
         policy.update(outcomes(20, first=5), np.random.default_rng(0))
+    assert contents(tmp_path / "a", policy) == before
+
+
+def test_views_with_networks_are_chosen_anew_when_own_outcomes_are_as_many_as_logged_ones() -> None:
+    policy, changes = begun(24, training=QUICK), []
+    networks = [view.embed for view in policy.state.views[:-1]]
+    assert len(networks) == 4
+    for count in range(25, 260):
+        before = policy.state.views[-1].embed
+        policy.update(outcomes(1, first=count), np.random.default_rng(0))
+        if policy.state.views[-1].embed is not before:
+            changes.append(count)
+    assert changes == [64, 128, 256]  # not at 32, of which 8 are own
+    assert [view.embed for view in policy.state.views[:-1]] == networks
+    assert policy.state.early is not None
+    points = policy.embed(policy.state.early.contexts, policy.state.early.arms)
+    seen = [view.references.points for view in policy.state.views if view.references is not None]
+    widths = [view.weight**0.5 / view.bandwidth for view in policy.state.views]
+    scaled = np.hstack([part * width for part, width in zip(seen, widths, strict=True)])
+    np.testing.assert_allclose(points, scaled, atol=1e-5)
+
+
+@pytest.mark.parametrize("rule", ["auto", Decay(half_life=30.0), RandomDrop(every=7)], ids=str)
+@pytest.mark.parametrize("remember", [True, False])
+def test_a_batch_is_as_good_as_its_outcomes_with_networks_too(
+    remember: bool, rule: Any, tmp_path: Path
+) -> None:
+    batch, single = (begun(24, training=QUICK, forgetting=rule, remember=remember) for _ in range(2))
+    new = outcomes(120, first=24)
+    batch.update(new, np.random.default_rng(0))
+    one_by_one(single, new)
+    expected = contents(tmp_path / "single", single)
+    assert contents(tmp_path / "batch", batch) == expected
+    C3.load(tmp_path / "single").save(tmp_path / "again")
+    assert (tmp_path / "again").read_bytes() == expected
+
+
+def test_networks_are_not_judged_by_outcomes_that_they_learned_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy, asked = begun(24, training=QUICK), []
+
+    def noted(trained: Any, history: Feedback, fixed: Any) -> Any:
+        asked.append((len(history), min(one.held.min() for one in trained)))
+        return convene(trained, history, fixed)
+
+    monkeypatch.setattr(c3_fit, "convene", noted)
+    policy.update(outcomes(110, first=24), np.random.default_rng(0))
+    assert [rows for rows, _ in asked] == [64, 128]
+    assert all(first >= 24 for _, first in asked)
+
+
+def test_drift_that_a_short_log_could_not_show_is_noticed_later() -> None:
+    """One arm of four pays, another one every 60 outcomes."""
+    right: dict[Any, list[bool]] = {"auto": [], None: []}
+    for rule, found in right.items():
+        policy, rng = begun(0, forgetting=rule), np.random.default_rng(0)
+        for step in range(900):
+            time = float(step)
+            arm = policy.choose([1.0, 0.0], ARMS, rng, time=time).arm
+            found.append(arm == step // 60 % 4)
+            outcome = {"context": [1.0, 0.0], "arm": ARMS[arm], "reward": float(found[-1]), "time": time}
+            policy.update(Feedback.one(**outcome), rng)
+        assert (policy.state.surprises is not None) == (rule == "auto")
+    assert np.mean(right["auto"][600:]) > np.mean(right[None][600:]) + 0.1
+
+
+def test_a_batch_that_fails_half_way_leaves_surprises_as_they_were(tmp_path: Path) -> None:
+    policy = begun(0)
+    rng = np.random.default_rng(1)
+    arms = rng.integers(4, size=300)
+    rewards = (arms == np.arange(300) // 60 % 4).astype(float)
+    drifting = Feedback(contexts=np.ones((300, 2)), arms=ARMS[arms], rewards=rewards, times=np.arange(300.0))
+    policy.update(drifting, rng)
+    assert policy.state.surprises is not None
+    before = contents(tmp_path / "a", policy)
+    draft = early.draft(policy.state)
+    policy._learn(draft, drifting[:5])
     assert contents(tmp_path / "a", policy) == before

@@ -18,7 +18,7 @@ from tercet.embedding.options import LeaveOneOut, Training
 from tercet.policies import c3_fit, early
 from tercet.policies.base import drawn, highest, offered
 from tercet.policies.reliability import Reliability
-from tercet.policies.surprises import Surprises, noticed
+from tercet.policies.surprises import Surprises
 from tercet.policies.views import View, combined, overlap
 from tercet.reference.evidence import Evidence, explain
 from tercet.reference.exact import Engine, ReferenceSet
@@ -40,7 +40,7 @@ class State:
     timed: bool | None = None  # whether outcomes come with times
     logged: int = 0  # outcomes that fit was given
     learned: int = 0  # outcomes since fit
-    early: Feedback | None = None  # what is remembered, as it came, while the view still changes with it
+    early: Feedback | None = None  # what is remembered, as it came, while views still change with it
     surprises: Surprises | None = None  # how far outcomes were lately from what the views foretold
     reliability: Reliability | None = None  # how often arms paid of which so much was foretold
 
@@ -191,16 +191,12 @@ class C3:
         Ctrl-C ends the training early and keeps phi's best epoch; before the first, nothing changes.
         """
         views = c3_fit.fitted(self, history, rng)
-        surprises = None
-        if self.forgetting == "auto":
-            surprises = noticed(
-                views, history, importance=self.importance, remember=remember, engine=self.engine
-            )
+        surprises, reliability = c3_fit.corrections(self, views, history, remember=remember)
         state = State(
             views=views,
             forgetting=self.state.forgetting,
             surprises=surprises,
-            reliability=Reliability() if self.recalibrate and surprises is None else None,
+            reliability=reliability,
             timed=None if surprises is None else True,  # surprises fade by the clock, the first one too
             widths=_widths(history),
             logged=len(history),

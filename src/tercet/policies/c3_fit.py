@@ -11,6 +11,8 @@ from tercet.embedding.learning import Shape, learn, learn_committee, on_gpu
 from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.unlearned import unlearned
 from tercet.policies.calibration import Fixed, Trained, convene
+from tercet.policies.reliability import Reliability
+from tercet.policies.surprises import Surprises, noticed
 from tercet.policies.views import View
 from tercet.reference.forgetting import Decay
 from tercet.types import Feedback, Ids
@@ -22,6 +24,7 @@ LEAST = 20  # outcomes: fewer neither train a network nor choose a bandwidth
 SMALL = 10_000  # outcomes up to which there are networks of each kind, and the features themselves are a view
 PIECES = (0, 48)  # of a column, by kind of network
 FOLDS = 2  # each held out from one network of a kind
+RENEWED = 4  # folds of the outcomes since fit, all of which no network has learned from
 HELD, FEW, MOST_HELD = 0.15, 250, 4_096  # share of the history in a fold; up to a quarter of a small one
 
 BANDWIDTH, SHARPNESS, PRIOR_WEIGHT = 1.0, 0.75, 0.25  # where no history has said better
@@ -74,12 +77,37 @@ def ours(policy: "C3") -> bool:
 
 def plain(policy: "C3", history: Feedback, rng: np.random.Generator) -> View:
     """Return the features themselves as the only view; what else is open is chosen where outcomes suffice."""
-    embed = unlearned(history, rng)
-    if len(history) < LEAST or not isinstance(policy.training, LeaveOneOut):
-        return usual(policy, embed, mean=_mean(history))
-    trained = [Trained(embed=embed, kind=0, held=held) for held in _folds(len(history), rng, count=FOLDS)]
-    (view,) = convene(trained, history, _fixed(policy))
+    (view,) = renewed(policy, [], history, rng, first=0)
     return view
+
+
+def renewed(
+    policy: "C3", phis: list[Phi], history: Feedback, rng: np.random.Generator, *, first: int
+) -> list[View]:
+    """Return the views of these phis, which have learned from no row since `first`, and of the features."""
+    embed: Phi = unlearned(history, rng)
+    if len(history) < LEAST or not isinstance(policy.training, LeaveOneOut):
+        return [usual(policy, embed, mean=_mean(history))]
+    kinds = [phis[i : i + FOLDS] for i in range(0, len(phis), FOLDS)] + [[embed]]
+    folds = [first + held for held in _folds(len(history) - first, rng, count=RENEWED)]
+    trained = [
+        Trained(embed=members[number % len(members)], kind=kind, held=held)
+        for kind, members in enumerate(kinds)
+        for number, held in enumerate(folds)
+    ]
+    return convene(trained, history, _fixed(policy))
+
+
+def corrections(
+    policy: "C3", views: list[View], history: Feedback, *, remember: bool = True
+) -> tuple[Surprises | None, Reliability | None]:
+    """Return what follows drift, if the history shows any, or else the curve that own outcomes will move."""
+    surprises = None
+    if policy.forgetting == "auto":
+        surprises = noticed(
+            views, history, importance=policy.importance, remember=remember, engine=policy.engine
+        )
+    return surprises, Reliability() if policy.recalibrate and surprises is None else None
 
 
 def _fixed(policy: "C3") -> Fixed:

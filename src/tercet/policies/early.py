@@ -1,8 +1,9 @@
-"""C3's first outcomes: while there are few, the plain view is made anew whenever their number has doubled.
+"""C3's first outcomes: while there are few, its views are made anew whenever their number has doubled.
 
-Fewer outcomes than `c3_fit.LEAST` train no network, and features on scales that were chosen from so few are
-often blind. So a policy that begins with them keeps what it remembers as it came (`State.early`), and sees it
-on better scales each time, until it has seen enough.
+What is chosen from few outcomes (scales, bandwidths, weights, whether anything drifts) is often wrong, and a
+hundred later it could be chosen better. So a policy that begins with few keeps what it remembers as it came
+(`State.early`), and decides all of it again each time, until it has seen enough. Networks are not trained
+again; of the outcomes since fit they have learned nothing, so these tell what they are worth.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tercet.checks import Array
+from tercet.embedding.options import LeaveOneOut
 from tercet.policies import c3_fit
 from tercet.reference.exact import ReferenceSet
 from tercet.types import Feedback
@@ -20,12 +22,14 @@ if TYPE_CHECKING:
     from tercet.policies.c3 import C3, State
 
 COLUMNS = ("contexts", "arms", "rewards", "times")  # those that a view looks at
-FIRST, LAST = 4, 512  # outcomes in all, when the view is made anew for the first and for the last time
+FIRST, LAST = 4, 1024  # outcomes in all, when views are made anew for the first and for the last time
 
 
 def kept(policy: "C3", history: Feedback, *, remember: bool) -> Feedback | None:
-    """Return the outcomes that a policy of this history keeps as they are; None: its view is final."""
-    if not c3_fit.ours(policy) or len(history) >= c3_fit.LEAST:
+    """Return the outcomes that a policy of this history keeps as they are; None: its views are final."""
+    if not c3_fit.ours(policy) or len(history) > LAST // 2:
+        return None
+    if len(history) >= c3_fit.LEAST and not isinstance(policy.training, LeaveOneOut):
         return None
     return _bare(history if remember else history[:0])
 
@@ -43,8 +47,14 @@ def steady(state: "State", feedback: Feedback) -> bool:
 
 def draft(state: "State") -> "State":
     """Return a copy with memories of its own: what fails half-way is thrown away."""
-    views = [replace(view, references=_copied(view.references)) for view in state.views]
-    return replace(state, views=views)
+    views = [
+        view if view.references is None else replace(view, references=_copied(view.references))
+        for view in state.views
+    ]
+    surprises = state.surprises
+    if surprises is not None:
+        surprises = replace(surprises, references=_copied(surprises.references))
+    return replace(state, views=views, surprises=surprises)
 
 
 def steps(state: "State", feedback: Feedback) -> Iterator[Feedback]:
@@ -58,16 +68,21 @@ def steps(state: "State", feedback: Feedback) -> Iterator[Feedback]:
 
 
 def renew(policy: "C3", state: "State") -> None:
-    """Where the number of outcomes has doubled, replace the view by one of all that is remembered."""
+    """Where the number of outcomes has doubled, choose views anew by all that is remembered."""
     seen, rows = _seen(state), state.early
     if rows is None or not _doubles(seen):
         return
-    if len(rows) >= FIRST:  # a memory that has forgotten nearly all has nothing better to say
+    phis = [view.embed for view in state.views[:-1]]  # the last one sees the features
+    # Networks are judged by outcomes since fit: many of them, and without gaps, or which they are is unknown.
+    first = len(rows) - state.learned if phis else 0
+    enough = first in (0, state.logged) and state.learned >= state.logged if phis else len(rows) >= FIRST
+    if enough:
         assert state.references is not None
-        view = c3_fit.plain(policy, rows, np.random.default_rng(seen))  # of nothing but the outcomes
-        points = view.embed(rows.contexts, rows.arms)
-        view.references = state.references.moved(points, bandwidth=view.bandwidth)
-        state.views = [view]
+        memory, rng = state.references, np.random.default_rng(seen)  # of nothing but the outcomes
+        state.views = c3_fit.renewed(policy, phis, rows, rng, first=first)
+        for view in state.views:
+            view.references = memory.moved(view.embed(rows.contexts, rows.arms), bandwidth=view.bandwidth)
+        state.surprises, state.reliability = c3_fit.corrections(policy, state.views, rows)
     if seen >= LAST:
         state.early = None
 
@@ -91,10 +106,8 @@ def restored(arrays: Mapping[str, Array], state: "State") -> Feedback:
     return rows
 
 
-def _copied(references: ReferenceSet | None) -> ReferenceSet | None:
+def _copied(references: ReferenceSet) -> ReferenceSet:
     # Not `copy.deepcopy`, which would touch the unused rows of a chunk too.
-    if references is None:
-        return None
     return ReferenceSet.from_arrays(*references.to_arrays(), engine=references.engine)
 
 
