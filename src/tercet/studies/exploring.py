@@ -36,9 +36,13 @@ POINTS = 25  # of a curve in the table
 
 
 def worlds(*, steps: int = STEPS) -> dict[str, Drift]:
-    """Return the worlds: all are stationary but the last, and half of the groups are neglected in three."""
+    """Return the worlds: all but one are stationary, and logs neglect half of the groups in four.
+
+    Ten of thirty arms are offered in turn, which makes anybody try some; a fixed menu has six, always the same.
+    """
     own = Nature(height=HEIGHT, coupling="none")
     biased: dict[str, Any] = {"logged": LOGGED, "steps": steps, "neglected": 3}
+    menu: dict[str, Any] = {"kind": "stationary", "alive": 6, "offered": 6}
     return {
         "biased": Drift(kind="stationary", seldom=SELDOM, **biased),
         "biased, uncoupled": Drift(kind=own, seldom=SELDOM, **biased),
@@ -46,6 +50,8 @@ def worlds(*, steps: int = STEPS) -> dict[str, Drift]:
         "short log": Drift(kind="stationary", logged=FEW, steps=steps),
         "cold": Drift(kind="stationary", logged=0, steps=steps),
         "short log, changes": Drift(kind="abrupt", logged=FEW, steps=steps),
+        "fixed menu, biased": Drift(seldom=SELDOM, **menu, **biased),
+        "fixed menu, cold": Drift(logged=0, steps=steps, **menu),
     }
 
 
@@ -112,7 +118,8 @@ def draw(tables: Tables) -> list[Picture]:
         f"errors of the mean. Biased: of {LOGGED:,} logged rows about one in a hundred shows an arm of half "
         "of the groups; uncoupled: arms of a group have nothing in common but their features. New kinds: "
         f"none does. Short logs have {FEW} rows, of evenly drawn arms; a cold start has none. With changes, "
-        "all is redrawn every 500 steps. Nobody is tuned."
+        "all is redrawn every 500 steps. On a fixed menu all arms, one a group, are offered at every step, "
+        "elsewhere ten of thirty in turn. Nobody is tuned."
     )
     return [
         Picture(name="exploring", figure=drift_pictures.panels(tables["curves"], "world"), caption=caption)
