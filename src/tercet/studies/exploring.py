@@ -32,17 +32,18 @@ QUICK = (OURS, GREEDY, "LinTS", "uniform")
 QUICK_WORLDS = ("biased", "cold")
 LOGGED, FEW, STEPS, QUICK_STEPS = 1500, 100, 1500, 200
 SELDOM, NEVER = 0.01, 1e-6
+FOREVER = 10**9
 POINTS = 25  # of a curve in the table
 
 
 def worlds(*, steps: int = STEPS) -> dict[str, Drift]:
     """Return the worlds: all but one are stationary, and logs neglect half of the groups in four.
 
-    Ten of thirty arms are offered in turn, which makes anybody try some; a fixed menu has six, always the same.
+    Ten of thirty arms are offered in turn, which makes anybody try some; a fixed menu has always the same six.
     """
     own = Nature(height=HEIGHT, coupling="none")
     biased: dict[str, Any] = {"logged": LOGGED, "steps": steps, "neglected": 3}
-    menu: dict[str, Any] = {"kind": "stationary", "alive": 6, "offered": 6}
+    menu: dict[str, Any] = {"kind": Nature(height=HEIGHT, lifetime=FOREVER), "alive": 6, "offered": 6}
     return {
         "biased": Drift(kind="stationary", seldom=SELDOM, **biased),
         "biased, uncoupled": Drift(kind=own, seldom=SELDOM, **biased),
