@@ -39,7 +39,7 @@ POINTS = 25  # of a curve in the table
 def worlds(*, steps: int = STEPS) -> dict[str, Drift]:
     """Return the worlds: all but one are stationary, and logs neglect half of the groups in four.
 
-    Ten of thirty arms are offered in turn, which makes anybody try some; a fixed menu has always the same six.
+    Ten of thirty arms are offered in turn, so that anybody tries some; a fixed menu has the same six always.
     """
     own = Nature(height=HEIGHT, coupling="none")
     biased: dict[str, Any] = {"logged": LOGGED, "steps": steps, "neglected": 3}
