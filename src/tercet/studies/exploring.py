@@ -90,24 +90,20 @@ def measure(order: Order) -> Tables:
 
 
 def claims(tables: Tables) -> list[Claim]:
-    """Judge exploring in the mean of all worlds, then in each; with one missing it would be another mean."""
+    """Judge the mean of all worlds, then each; with one missing it would be another mean."""
     final = tables["final"]
     complete = final if set(worlds()) == set(final["world"]) else final[:0]
-    table = by_seed(complete, ["world"])
+    rank = "In the mean of all worlds C3 has the lowest regret of all, or ties with the best."
     return [
-        dearer(
-            "In the mean of all worlds C3 has surely less regret than greedy C3.", table, GREEDY, than=OURS
-        ),
-        lowest(
-            "In the mean of all worlds C3 has the lowest regret of all, or ties with the best.", table, OURS
-        ),
-        *(_pays(final[final["world"] == world], world) for world in worlds()),
+        _pays(complete, "In the mean of all worlds"),
+        lowest(rank, by_seed(complete, ["world"]), OURS),
+        *(_pays(final[final["world"] == world], f"{world.capitalize()}:") for world in worlds()),
     ]
 
 
-def _pays(rows: "pd.DataFrame", world: str) -> Claim:
-    says = f"{world.capitalize()}: C3 has surely less regret than greedy C3."
+def _pays(rows: "pd.DataFrame", where: str) -> Claim:
     pair = rows[rows["policy"].isin((OURS, GREEDY))]
+    says = f"{where} C3 has surely less regret than greedy C3."
     return dearer(says, by_seed(pair, ["world"]), GREEDY, than=OURS)
 
 
@@ -133,7 +129,7 @@ ITEM = Item(
     where="docs/studies.md",
     says="Where a log is short, biased or missing, C3's draws pay: it has less regret than greedy C3, and "
     "than all others.",
-    seeds=10,
+    seeds=30,  # what exploration prevents is rare, and dear
     quick_seeds=1,
     measure=measure,
     draw=draw,
