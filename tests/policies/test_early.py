@@ -79,7 +79,7 @@ def test_the_view_changes_where_the_number_of_outcomes_has_doubled_and_nowhere_e
 def test_the_view_is_the_one_that_the_outcomes_so_far_give(timed: bool) -> None:
     policy, new = begun(timed=timed), outcomes(32, first=1, timed=timed)
     policy.update(new, np.random.default_rng(0))
-    expected = c3_fit.plain(policy, new, np.random.default_rng(32))
+    (expected,) = c3_fit.renewed(policy, [], new, np.random.default_rng(32), first=0)
     (view,) = policy.state.views
     found = [view.bandwidth, view.sharpness, view.pull, *view.counts]
     assert found == [expected.bandwidth, expected.sharpness, expected.pull, *expected.counts]

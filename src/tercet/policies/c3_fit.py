@@ -45,7 +45,7 @@ def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> list[Vi
     """Return the views of a history."""
     options = replace(policy.training, importance=policy.importance)  # learn what is decided with
     if ours(policy) and len(history) < LEAST:
-        return [plain(policy, history, rng)]
+        return renewed(policy, [], history, rng, first=0)
     ample = ours(policy) and len(history) > SMALL and on_gpu()
     if isinstance(options, LeaveOneOut):
         options = options.settled(ample=ample)
@@ -75,16 +75,13 @@ def ours(policy: "C3") -> bool:
     return policy.phi is None and policy.hidden is None
 
 
-def plain(policy: "C3", history: Feedback, rng: np.random.Generator) -> View:
-    """Return the features themselves as the only view; what else is open is chosen where outcomes suffice."""
-    (view,) = renewed(policy, [], history, rng, first=0)
-    return view
-
-
 def renewed(
     policy: "C3", phis: list[Phi], history: Feedback, rng: np.random.Generator, *, first: int
 ) -> list[View]:
-    """Return the views of these phis, which have learned from no row since `first`, and of the features."""
+    """Return the views of these phis, which have learned from no row since `first`, and of the features.
+
+    Where outcomes are too few to choose by, the features are the only view.
+    """
     embed: Phi = unlearned(history, rng)
     if len(history) < LEAST or not isinstance(policy.training, LeaveOneOut):
         return [usual(policy, embed, mean=_mean(history))]
