@@ -131,6 +131,26 @@ def test_a_folder_without_the_file_leaves_it_to_openml(openml: list[tuple[Any, .
     assert openml == [(name, source.version) for name, source in SOURCES.items()]
 
 
+@pytest.mark.parametrize(
+    ("name", "shape", "classes"),
+    [
+        ("digits", (1797, 64), 10),
+        ("breast_cancer", (569, 30), 2),
+        ("iris", (150, 4), 3),
+        ("wine", (178, 13), 3),
+    ],
+)
+def test_what_comes_with_scikit_learn_needs_no_network_and_yields_to_a_file(
+    name: str, shape: tuple[int, int], classes: int, openml: list[tuple[Any, ...]], tmp_path: Path
+) -> None:
+    table = load(name, tmp_path)
+    assert table.features.shape == shape
+    assert table.classes == classes
+    assert load(name) is table
+    assert len(load(name, save(tmp_path, name))) == len(X)
+    assert not openml
+
+
 def test_without_a_network_the_error_says_to_give_a_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: Any, **__: Any) -> None:
         raise OSError("Name or service not known")

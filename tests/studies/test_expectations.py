@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tercet.studies.expectations import at_most, below, by_seed, expectation, lowest, untold
+from tercet.studies.expectations import at_most, below, by_seed, expectation, lowest, scaled, untold
 
 NOISE = np.array([-1.0, 0.5, 1.0, -0.5, 0.0])
 
@@ -99,3 +99,17 @@ def test_only_seeds_that_all_have_played_everywhere_count() -> None:
 def test_tasks_count_alike() -> None:
     runs = {(0, "a"): 10.0, (0, "b"): 30.0}
     assert by_seed(rows(ours=runs), ["task"])["ours"].tolist() == [20.0]
+
+
+def test_in_units_of_a_policy_worlds_weigh_alike() -> None:
+    table = pd.DataFrame(
+        [
+            {"world": world, "policy": policy, "seed": seed, "regret": size * regret}
+            for world, size in (("hard", 100.0), ("easy", 1.0))
+            for policy, regret in (("ours", 1.0), ("rival", 2.0))
+            for seed in range(3)
+        ]
+    )
+    for by, ours, rival in (("ours", 1.0, 2.0), ("rival", 0.5, 1.0)):
+        found = scaled(table, by=by).groupby("policy")["regret"].unique()
+        assert found.map(list).to_dict() == {"ours": [ours], "rival": [rival]}

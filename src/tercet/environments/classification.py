@@ -36,7 +36,8 @@ PROTOCOLS = {"text": Sizes(history=4000, evaluated=1000), "scripts": Sizes(histo
 class Classification:
     """The recipe; each seed shuffles the table anew and draws what was logged.
 
-    data : shuttle, MagicTelescope (magic), covertype, mnist_784 (mnist), or another name on OpenML.
+    data : shuttle, MagicTelescope (magic), covertype, mnist_784 (mnist), one of `tables.BUNDLED`, or another
+        name on OpenML.
     protocol : "text": 4,000 logged rows and 1,000 evaluated, as the paper says. "scripts": of at most
         125,000 drawn rows 40 % logged and 6 % evaluated, as its authors' experiments have it.
     logging : "label-aware": the logged arm was the right one with probability 1/2, else any other.

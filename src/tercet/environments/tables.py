@@ -1,4 +1,4 @@
-"""Tables of rows with a class each, from a folder of NPZ files or from OpenML."""
+"""Tables of rows with a class each, from a folder of NPZ files, from scikit-learn or from OpenML."""
 
 import os
 import re
@@ -35,6 +35,7 @@ SOURCES: Mapping[str, Source] = {
     # The one preparation that the paper's appendix names: pixels become numbers from 0 to 1.
     "mnist_784": Source(file="mnist", version=1, unit=255.0),
 }
+BUNDLED = ("breast_cancer", "digits", "iris", "wine")  # files of scikit-learn, under its names for them
 ALIASES = {"magic": "MagicTelescope", "magictelescope": "MagicTelescope", "mnist": "mnist_784"}
 
 
@@ -72,7 +73,8 @@ def load(name: str, folder: str | PathLike[str] | None = None) -> Table:
     """Return a table, from NAME.npz in the folder (or in $TERCET_DATA) if it is there, else from OpenML.
 
     The paper's four are called shuttle.npz, magic.npz, covertype.npz and mnist.npz; each holds X (rows x
-    features) and y (labels). A process reads a table once.
+    features) and y (labels). Those that come with scikit-learn (`BUNDLED`) need no network. A process
+    reads a table once.
     """
     name = canonical(name)
     source = SOURCES.get(name)
@@ -83,7 +85,7 @@ def load(name: str, folder: str | PathLike[str] | None = None) -> Table:
         path = Path(place).resolve() / f"{source.file if source else name}.npz"
         if path.exists():
             return _from_file(path, path.stat().st_mtime_ns, source.unit if source else 1.0)
-    return _from_openml(name)
+    return _from_sklearn(name) if name in BUNDLED else _from_openml(name)
 
 
 @lru_cache(maxsize=4)
@@ -99,6 +101,14 @@ def _from_file(path: Path, modified: int, unit: float) -> Table:  # noqa: ARG001
     if len(columns) < 2:
         raise ValueError(f"{path} must hold X (rows x features) and y (labels); it has {held}")
     return _table(str(path), columns["X"], columns["y"], unit)
+
+
+@lru_cache(maxsize=4)
+def _from_sklearn(name: str) -> Table:
+    import sklearn.datasets
+
+    features, labels = getattr(sklearn.datasets, f"load_{name}")(return_X_y=True)
+    return _table(name, features, labels, 1.0)
 
 
 @lru_cache(maxsize=4)

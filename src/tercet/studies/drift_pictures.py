@@ -34,7 +34,7 @@ def panels(curves: "pd.DataFrame", by: str) -> "Figure":
     """Draw dynamic regret over steps, a panel for each value of a column."""
     values = present(curves, by)
     rows = -(-len(values) // COLUMNS)
-    figure, axes = style.panels(rows, COLUMNS, height=1.2 + 1.9 * rows, squeeze=False, sharex=True)
+    figure, axes = style.panels(rows, COLUMNS, height=1.2 + 1.9 * rows, squeeze=False)
     for number, place in enumerate(axes.flat):
         if number >= len(values):
             place.set_axis_off()
@@ -45,9 +45,8 @@ def panels(curves: "pd.DataFrame", by: str) -> "Figure":
             half = NORMAL * line["sd"] / np.sqrt(line["seeds"])
             style.curve(place, line["step"].to_numpy(), line["mean"].to_numpy(), half.to_numpy(), policy)
         place.set_title(values[number])
-        place.set_xlim(0, curves["step"].max())
+        place.set_xlim(0, part["step"].max())  # worlds may be of different lengths
         place.set_ylim(0)
-        place.tick_params(labelbottom=True)
         if number + COLUMNS >= len(values):
             place.set_xlabel("steps")
         if number % COLUMNS == 0:

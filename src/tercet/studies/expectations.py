@@ -37,6 +37,12 @@ def by_seed(rows: "pd.DataFrame", tasks: list[str]) -> "pd.DataFrame":
     return pivot.groupby("seed").mean()[played == len(rows[tasks].drop_duplicates())]
 
 
+def scaled(rows: "pd.DataFrame", *, by: str) -> "pd.DataFrame":
+    """Return regret in units of a policy's mean in the same world: no world outweighs the others."""
+    units = rows[rows["policy"] == by].groupby("world")["regret"].mean()
+    return rows.assign(regret=rows["regret"] / rows["world"].map(units))
+
+
 def below(says: str, values: Vector, limit: float) -> Claim:
     """Expect the upper end of a mean's interval to be at most a limit."""
     if not len(values):

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 from tercet.environments.drift import HEIGHT, Drift, Nature
 from tercet.experiment import Experiment
 from tercet.paper.base import Claim, Item, Order, Picture, Tables
-from tercet.paper.curves import curves
 from tercet.paper.openml_pictures import seeds_words
 from tercet.roster import Group, roster
 from tercet.studies import drift_pictures
 from tercet.studies.catalogue import STUDIES
 from tercet.studies.expectations import by_seed, dearer, lowest
+from tercet.studies.regret import by_world
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,6 @@ QUICK_WORLDS = ("biased", "cold")
 LOGGED, FEW, STEPS, QUICK_STEPS = 1500, 100, 1500, 200
 SELDOM, NEVER = 0.01, 1e-6
 FOREVER = 10**9
-POINTS = 25  # of a curve in the table
 
 
 def worlds(*, steps: int = STEPS) -> dict[str, Drift]:
@@ -69,24 +68,7 @@ def experiment(*, seeds: int, quick: bool = False) -> Experiment:
 
 def measure(order: Order) -> Tables:
     """Play every world; keep the regret of each run, and curves of regret."""
-    import pandas as pd
-
-    results = order.play("worlds", experiment(seeds=order.seeds, quick=order.quick))
-    runs: dict[str, list[tuple[dict[str, Any], pd.DataFrame]]] = {}
-    for summary, steps in results.runs() if results.started else ():
-        runs.setdefault(summary["environment"], []).append((summary, steps))
-    finals = [
-        {"world": world, "policy": summary["policy"], "seed": summary["seed"], "steps": len(steps)}
-        | {"regret": steps["dynamic_regret"].sum()}
-        for world, played in runs.items()
-        for summary, steps in played
-    ]
-    lines = [
-        {"world": world} | row
-        for world, played in runs.items()
-        for row in curves(played, points=POINTS, column="dynamic_regret")
-    ]
-    return {"final": pd.DataFrame(finals), "curves": pd.DataFrame(lines)}
+    return by_world([order.play("worlds", experiment(seeds=order.seeds, quick=order.quick))])
 
 
 def claims(tables: Tables) -> list[Claim]:

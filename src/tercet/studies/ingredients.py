@@ -13,7 +13,7 @@ from tercet.policies.c3 import C3
 from tercet.statistics import FEWEST
 from tercet.studies import ingredients_pictures
 from tercet.studies.catalogue import STUDIES
-from tercet.studies.expectations import by_seed, dearer, surplus
+from tercet.studies.expectations import by_seed, dearer, scaled, surplus
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -100,9 +100,9 @@ def costs(final: "pd.DataFrame") -> "pd.DataFrame":
     import pandas as pd
 
     rows = []
-    scaled = _scaled(final)
+    relative = scaled(final, by=OURS)
     for world in (*dict.fromkeys(final["world"]), MEAN):
-        part = scaled if world == MEAN else scaled[scaled["world"] == world]
+        part = relative if world == MEAN else relative[relative["world"] == world]
         for name in [name for name in (WITHOUT | INSTEAD) if (part["policy"] == name).any()]:
             pair = by_seed(part[part["policy"].isin((OURS, name))], ["world"])
             if {OURS, name} <= set(pair) and len(pair):
@@ -112,17 +112,11 @@ def costs(final: "pd.DataFrame") -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
-def _scaled(final: "pd.DataFrame") -> "pd.DataFrame":
-    """Return regret in units of C3's mean in the same world: no world outweighs the others."""
-    ours = final[final["policy"] == OURS].groupby("world")["regret"].mean()
-    return final.assign(regret=final["regret"] / final["world"].map(ours))
-
-
 def claims(tables: Tables) -> list[Claim]:
     """Judge each ingredient by the mean over all worlds; with one missing, it would be another mean."""
     final = tables["final"]
-    scaled = _scaled(final) if {*TABLES, *DRIFTS} == set(final["world"]) else final[:0]
-    return [_claim(name, scaled[scaled["policy"].isin((OURS, name))]) for name in WITHOUT]
+    relative = scaled(final, by=OURS) if {*TABLES, *DRIFTS} == set(final["world"]) else final[:0]
+    return [_claim(name, relative[relative["policy"].isin((OURS, name))]) for name in WITHOUT]
 
 
 def _claim(name: str, pair: "pd.DataFrame") -> Claim:
