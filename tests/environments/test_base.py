@@ -12,6 +12,7 @@ from tercet.environments.anchors import Anchors
 from tercet.environments.base import Environment, Revealed, Revealing, Scenario
 from tercet.environments.classification import Classification
 from tercet.environments.drift import KINDS, Drift
+from tercet.environments.separate import Separate
 from tercet.environments.simulated import ShopYear
 from tercet.types import Feedback, Round
 
@@ -19,6 +20,9 @@ SCENARIOS = {
     "shop": ShopYear(visits=100),
     "anchors": Anchors(logged=6, played=4, samples=25),
     **{kind: Drift(kind=kind, logged=300, steps=200, interval=50) for kind in KINDS},
+    "separate": Separate(logged=300, steps=200),
+    "separate, biased log": Separate(logged=300, steps=200, usual=3),
+    "separate, moving": Separate(logged=130, steps=200, arriving=30, interval=50),
     **{
         f"{data} rows, {streaming=}": Classification(
             data=data, protocol="scripts", logging=logging, streaming=streaming

@@ -49,7 +49,10 @@ def test_items_of_the_paper_belong_to_the_paper() -> None:
 def test_an_unknown_study_is_told_what_there_is() -> None:
     code, text = tercet("run", "openml")
     assert code == 1
-    assert "`tercet study` has no 'openml'; there are sizes, drift, exploring, elsewhere, ingredients" in text
+    assert (
+        "`tercet study` has no 'openml'; there are sizes, drift, exploring, alone, elsewhere, ingredients"
+        in text
+    )
 
 
 def test_the_list_has_every_study(tmp_path: Path) -> None:

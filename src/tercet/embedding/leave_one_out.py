@@ -18,6 +18,8 @@ from tercet.checks import Array
 from tercet.embedding.objective import EDGE, FAINT, exponents
 from tercet.embedding.optimiser import Optimiser
 from tercet.embedding.options import LeaveOneOut
+from tercet.embedding.recording import Recording
+from tercet.embedding.residual_network import ResidualNetwork
 from tercet.embedding.samples import Samples, embedded
 
 CHECKS = 20  # times in a training that the held-out rows are looked at
@@ -60,13 +62,13 @@ class Course:
         assert self.options.epochs is not None
         steps = max(self.options.steps, math.ceil(self.options.epochs * len(learned) / groups.batch))
         optimiser, weights = Optimiser(self.phi, self.options, steps), list(self.phi.parameters())
-        for step in range(steps):
-            if not go_on():
-                break
-            drawn = groups.draw(self.rng)
-            self.phi.train()
-            rows = learned.take(torch.as_tensor(drawn.ravel(), device=learned.rewards.device))
-            points = self._embed(rows).reshape(*drawn.shape, -1)
+        drawn = torch.empty((groups.count, groups.size), dtype=torch.int64, device=learned.rewards.device)
+        # Only our own network is known to look at no value on its way.
+        phi = self.phi if isinstance(self.phi, ResidualNetwork) and drawn.is_cuda else None
+
+        def descend() -> None:
+            rows = learned.take(drawn.ravel())
+            points = self._embed(rows, checked=phi is None).reshape(*drawn.shape, -1)
             rewards = rows.rewards.reshape(drawn.shape).to(points.dtype)
             predicted = predictions(points, rewards, mean=mean, prior=self.options.prior,
                                     importance=self.options.importance, room=self.room)  # fmt: skip
@@ -74,6 +76,14 @@ class Course:
             self.phi.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(weights, STEEPEST, foreach=True)
+
+        descent = descend if phi is None else Recording(descend, phi)
+        for step in range(steps):
+            if not go_on():
+                break
+            drawn.copy_(torch.from_numpy(groups.draw(self.rng)))
+            self.phi.train()
+            descent()
             optimiser.step()
             self._average(weights)
             if (step + 1) % max(1, steps // CHECKS) == 0 or step + 1 == steps:
@@ -83,8 +93,7 @@ class Course:
     @torch.no_grad()
     def _average(self, weights: list[nn.Parameter]) -> None:
         self.means = self.means or [each.clone() for each in weights]
-        for mean, each in zip(self.means, weights, strict=True):
-            mean.lerp_(each, 1 - CALM)
+        torch._foreach_lerp_(self.means, [*weights], 1 - CALM)  # all in one launch of a GPU
 
     def _exchange(self) -> None:
         """Make phi's weights their running means, or back."""
@@ -118,7 +127,10 @@ class Course:
             # A state dict holds the live tensors: without a clone, the next step would change them.
             self.best = {name: value.clone() for name, value in self.phi.state_dict().items()}
 
-    def _embed(self, rows: Samples) -> Tensor:
+    def _embed(self, rows: Samples, *, checked: bool = True) -> Tensor:
+        if not checked:
+            points: Tensor = self.phi(rows.contexts, rows.arms)
+            return points / self.bandwidth
         return embedded(self.phi, rows.contexts, rows.arms, rate=self.options.rate) / self.bandwidth
 
 

@@ -81,6 +81,7 @@ LOOKS: Mapping[str, Look] = {
     "click counter": Look(GREY, LONG, "P"),
     "uniform": Look(GREY, DOT, "."),
     "supervised": Look(GOLD, LONG, "*"),
+    "greedy per arm": Look(GREY, "-", "x"),
 }
 
 

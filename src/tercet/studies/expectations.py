@@ -1,5 +1,6 @@
 """How expectations are judged: by 95 % intervals over seeds, paired where policies met the same worlds."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +36,11 @@ def by_seed(rows: "pd.DataFrame", tasks: list[str]) -> "pd.DataFrame":
     pivot = rows.pivot_table(index=["seed", *tasks], columns="policy", values="regret").dropna()
     played = pivot.groupby("seed").size()
     return pivot.groupby("seed").mean()[played == len(rows[tasks].drop_duplicates())]
+
+
+def complete(rows: "pd.DataFrame", worlds: Collection[str]) -> "pd.DataFrame":
+    """Return the rows, or none if a world is missing: without it, a mean of all would be another mean."""
+    return rows if set(worlds) == set(rows["world"]) else rows[:0]
 
 
 def scaled(rows: "pd.DataFrame", *, by: str) -> "pd.DataFrame":
@@ -101,6 +107,13 @@ def dearer(says: str, table: "pd.DataFrame", other: str, *, than: str) -> Claim:
         reached=more.mean - more.half > 0,
         refuted=more.mean + more.half < 0,
     )
+
+
+def pays(rows: "pd.DataFrame", where: str, ours: str, *, than: str, called: str | None = None) -> Claim:
+    """Expect ours to have surely less regret than another (`called` so), in the mean of the rows' worlds."""
+    pair = rows[rows["policy"].isin((ours, than))]
+    says = f"{where} {ours} has surely less regret than {called or than}."
+    return dearer(says, by_seed(pair, ["world"]), than, than=ours)
 
 
 def _level(says: str, values: Vector, *, reached: bool, refuted: bool) -> Claim:
