@@ -5,8 +5,10 @@ import pytest
 import torch
 
 from tercet import C3
-from tercet.embedding import committee
+from tercet.embedding import committee, leave_one_out
 from tercet.embedding.options import LeaveOneOut
+from tercet.embedding.recording import WARM, Recording
+from tercet.embedding.residual_network import ResidualNetwork
 from tests.laws.policies import ARMS, history
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="this machine has no GPU")
@@ -35,3 +37,32 @@ def test_equal_seeds_train_equal_policies() -> None:
         policy.fit(past, np.random.default_rng(0))
         beliefs.append(policy.beliefs(past.contexts[0], ARMS).mean)
     np.testing.assert_allclose(*beliefs, atol=1e-4)
+
+
+def test_replayed_steps_are_those_that_were_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    past, embedded = history(n=80), []
+    for recorded in (True, False):
+        if not recorded:
+            monkeypatch.setattr(leave_one_out, "Recording", lambda step, phi: step)
+        policy = C3(training=LeaveOneOut(epochs=1, steps=20, dropout=0.0), progress=False)
+        policy.fit(past, np.random.default_rng(0))
+        embedded.append(policy.embed(past.contexts, past.arms))
+    np.testing.assert_allclose(*embedded, atol=1e-2)
+
+
+def test_a_replay_drops_other_values_each_time() -> None:
+    phi = ResidualNetwork(
+        np.ones(2), np.ones(2), width=64, blocks=1, dim=2, dropout=0.5, rng=np.random.default_rng(0)
+    ).to("cuda")
+    rows, result = torch.ones(4, 2, device="cuda"), torch.zeros(4, 2, device="cuda")
+
+    def step() -> None:
+        with torch.no_grad():
+            phi.outer[0].weight.fill_(1.0)  # or the block would add nothing
+            result.copy_(phi(rows, rows))
+
+    recording, seen = Recording(step, phi), []
+    for _ in range(WARM + 4):
+        recording()
+        seen.append(result.cpu().numpy().copy())
+    assert len({values.tobytes() for values in seen}) == len(seen)

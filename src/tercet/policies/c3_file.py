@@ -7,6 +7,7 @@ from typing import Any
 
 from tercet import checkpoint, checks
 from tercet.checks import Array
+from tercet.embedding.apart import Apart
 from tercet.embedding.inference import Perceptron
 from tercet.embedding.options import LeaveOneOut, Training
 from tercet.embedding.residual import Residual
@@ -31,7 +32,7 @@ def write(policy: C3, path: str | PathLike[str]) -> None:
     views = []
     for number, view in enumerate(state.views):
         phi = references = None
-        if isinstance(view.embed, Perceptron | Residual):
+        if isinstance(view.embed, Perceptron | Residual | Apart):
             weights, phi = view.embed.to_arrays()
             arrays |= {f"{number}.phi.{name}": array for name, array in weights.items()}
         if view.references is not None:
@@ -125,9 +126,8 @@ def _views(
 def _view(saved: Mapping[str, Any], arrays: Mapping[str, Array], own: list[View], engine: Engine) -> View:
     """A view as saved; its phi, if it was not ours, is that of the policy's own view."""
     rows, phi = saved["references"], saved["phi"]
-    kinds: dict[str, Any] = {"perceptron": Perceptron, "residual": Residual}
     return View(
-        embed=own[0].embed if phi is None else kinds[phi["kind"]].from_arrays(_part(arrays, "phi."), phi),
+        embed=own[0].embed if phi is None else _phi(phi, _part(arrays, "phi.")),
         weight=checks.positive("weight", saved["weight"]),
         bandwidth=checks.positive("bandwidth", saved["bandwidth"]),
         sharpness=checks.positive("sharpness", saved["sharpness"]),
@@ -137,6 +137,12 @@ def _view(saved: Mapping[str, Any], arrays: Mapping[str, Array], own: list[View]
         if rows is None
         else ReferenceSet.from_arrays(_part(arrays, "references."), rows, engine=engine),
     )
+
+
+def _phi(saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> Perceptron | Residual | Apart:
+    kinds: dict[str, Any] = {"perceptron": Perceptron, "residual": Residual}
+    phi = kinds[saved["kind"]].from_arrays(arrays, saved)
+    return Apart.from_arrays(phi, arrays) if saved.get("apart") else phi
 
 
 def _surprises(saved: Mapping[str, Any], arrays: Mapping[str, Array], engine: Engine) -> Surprises:

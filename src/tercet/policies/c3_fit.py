@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tercet.embedding.inference import Phi
+from tercet.embedding.apart import FAR, Apart
+from tercet.embedding.inference import Perceptron, Phi
 from tercet.embedding.learning import Shape, learn, learn_committee, on_gpu
 from tercet.embedding.options import LeaveOneOut
+from tercet.embedding.residual import Residual
 from tercet.embedding.unlearned import unlearned
 from tercet.policies.calibration import Fixed, Trained, convene
 from tercet.policies.reliability import Reliability
@@ -67,7 +69,7 @@ def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> list[Vi
         if not choosing:
             return [usual(policy, embed, mean=_mean(history))]
         trained = [Trained(embed=embed, kind=0, held=folds[0], own=policy.phi is not None)]
-    return convene(trained, history, _fixed(policy))
+    return _set_apart(convene(trained, history, _fixed(policy)), history)
 
 
 def ours(policy: "C3") -> bool:
@@ -92,7 +94,17 @@ def renewed(
         for kind, members in enumerate(kinds)
         for number, held in enumerate(folds)
     ]
-    return convene(trained, history, _fixed(policy))
+    return _set_apart(convene(trained, history, _fixed(policy)), history)
+
+
+def _set_apart(views: list[View], history: Feedback) -> list[View]:
+    """Let arms that differ in what never varied have little evidence in common with those of the history."""
+    return [
+        replace(view, embed=Apart.of(view.embed, history.arms, distance=FAR * view.bandwidth))
+        if isinstance(view.embed, Perceptron | Residual)
+        else view
+        for view in views
+    ]
 
 
 def corrections(
