@@ -40,7 +40,8 @@ FAST = recovery([40.0] * 5, [100.0] * 5)
 
 def verdicts(regrets: dict[str, float], table: pd.DataFrame = FAST) -> dict[str, str]:
     found = claims({"final": final(regrets), "recovery": table})
-    names = (*COUPLED, *CONTROLS, "recovery", "cheap", *(f"{kind} covered" for kind in (*COUPLED, *CONTROLS)))
+    honest = (f"{kind} covered" for kind in (*COUPLED, *CONTROLS, "all"))
+    names = (*COUPLED, *CONTROLS, "recovery", "cheap", *honest)
     return dict(zip(names, (claim.verdict for claim in found), strict=True))
 
 
@@ -82,8 +83,18 @@ def test_forgetting_must_be_cheap_where_nothing_changes() -> None:
     ],
 )
 def test_intervals_may_neither_be_too_narrow_nor_too_wide(covered: float, verdict: str) -> None:
-    found = claims({"final": final(GOOD, covered=covered)})[-len((*COUPLED, *CONTROLS)) :]
+    found = claims({"final": final(GOOD, covered=covered)})[-len((*COUPLED, *CONTROLS, "all")) :]
     assert {claim.verdict for claim in found} == {verdict}
+
+
+def test_kinds_that_err_to_either_side_are_right_in_the_mean_of_all() -> None:
+    rows = final(GOOD)
+    rows.loc[rows["kind"] == "seasonal", "covered"] = 0.97
+    rows.loc[rows["kind"] == "rotation", "covered"] = 0.83
+    *kinds, everywhere = claims({"final": rows})[-len((*COUPLED, *CONTROLS, "all")) :]
+    assert [kinds[COUPLED.index(kind)].verdict for kind in ("seasonal", "rotation")] == ["not reached"] * 2
+    assert everywhere.verdict == "reached"
+    assert claims({"final": rows[rows["kind"] != "rotation"]})[-1].verdict == "not testable"
 
 
 @pytest.mark.parametrize(
