@@ -10,7 +10,9 @@ import pandas as pd
 
 from tercet.paper.openml_pictures import TITLES
 from tercet.statistics import interval
+from tercet.studies import elsewhere
 from tercet.studies.drift_claims import COUPLED
+from tercet.studies.expectations import by_seed, scaled
 from tercet.studies.sizes_claims import LIMITS, MOST, ORACLE
 
 ROOT = Path(__file__).parent.parent
@@ -28,11 +30,15 @@ def readme() -> str:
 
 
 def tables() -> dict[str, list[str]]:
-    """Return the lines of both tables: by data set, and by kind of drift."""
+    """Return the lines of all tables: by data set, by kind of drift, and in worlds nobody tuned on."""
     sizes = pd.read_csv(STUDIES / "sizes" / "final.csv")
     longest = np.isclose(sizes["history"], MOST) & (sizes["logging"] == "label-aware")
     drift = pd.read_csv(STUDIES / "drift" / "final.csv")
-    return {"sizes": _table(sizes[longest], "data", tuple(LIMITS)), "drift": _table(drift, "kind", COUPLED)}
+    return {
+        "sizes": _table(sizes[longest], "data", tuple(LIMITS)),
+        "drift": _table(drift, "kind", COUPLED),
+        "elsewhere": _shares(pd.read_csv(STUDIES / "elsewhere" / "final.csv")),
+    }
 
 
 def _table(rows: pd.DataFrame, by: str, columns: tuple[str, ...]) -> list[str]:
@@ -45,6 +51,17 @@ def _table(rows: pd.DataFrame, by: str, columns: tuple[str, ...]) -> list[str]:
         part = rows[rows["policy"] == policy]
         cells = [_cell(part.loc[part[by] == column, "regret"]) for column in columns]
         lines.append("| " + " | ".join(_bold([policy, *cells], policy == "C3")) + " |")
+    return lines
+
+
+def _shares(rows: pd.DataFrame) -> list[str]:
+    """Return a row a policy: its share of uniform choice's regret, in the mean of the worlds all play."""
+    shares = by_seed(scaled(rows[rows["world"] != elsewhere.WIDE], by=elsewhere.UNIT), ["world"])
+    lines = ["| | share of uniform choice's regret |", "|---|---|"]
+    for policy in shares.mean().sort_values().index:
+        found = interval(shares[policy].to_numpy(dtype=np.float64))
+        cells = [policy, f"{100 * found.mean:.0f} ± {100 * found.half:.0f} %"]
+        lines.append("| " + " | ".join(_bold(cells, policy == "C3")) + " |")
     return lines
 
 
