@@ -13,6 +13,7 @@ import numpy as np
 
 from tercet import checks, coupled, interrupts, posterior, threads
 from tercet.checks import Matrix, Vector
+from tercet.embedding.grove import Grove
 from tercet.embedding.learning import as_function
 from tercet.embedding.options import LeaveOneOut, Training
 from tercet.policies import c3_fit, early
@@ -23,6 +24,7 @@ from tercet.policies.views import View, combined, overlap
 from tercet.reference.evidence import Evidence, explain
 from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import Decay, Forgetting, RandomDrop, Window
+from tercet.reference.leaves import Leaves
 from tercet.types import Choice, Feedback, Posterior
 
 # Width of the draws, as a share of the posterior's, where as much is known of an arm as of the best one; and
@@ -46,8 +48,10 @@ class State:
 
     @property
     def references(self) -> ReferenceSet | None:
-        """The memory of the first view; the others hold the same outcomes."""
-        return self.views[0].references if self.views else None
+        """The memory of the first view, which is never of trees; the others hold the same outcomes."""
+        memory = self.views[0].references if self.views else None
+        assert not isinstance(memory, Leaves)
+        return memory
 
 
 @final
@@ -64,6 +68,9 @@ class C3:
     hidden
         Hidden layers (Softplus) of a single phi, as in the paper. None: four residual networks, two of which
         see numbers in pieces, and for small histories the plain features beside them (docs/c3.md).
+    trees
+        Random trees that learn a history of 1,000 outcomes and more beside the networks, unless it drifts
+        (docs/c3.md); 0: none.
     phi
         Use this instead: any callable from paired rows (n x context, n x arm) to n x dim, or a torch
         module of two such arguments, which `fit` trains.
@@ -118,6 +125,7 @@ class C3:
 
     dim: int = 16
     hidden: Sequence[int] | None = None
+    trees: int = 100
     phi: Any = None
     bandwidth: float | None = None
     sharpness: float | None = None
@@ -145,6 +153,7 @@ class C3:
             if getattr(self, name) is not None:
                 checks.positive(name, getattr(self, name))
         checks.unit("floor", [self.floor])
+        checks.whole("trees", self.trees, least=0)
         if self.explore not in ("thompson", "greedy"):
             raise ValueError(f'explore must be "thompson" or "greedy"; got {self.explore!r}')
         if self.draws not in ("independent", "coupled"):
@@ -190,21 +199,20 @@ class C3:
 
         Ctrl-C ends the training early and keeps phi's best epoch; before the first, nothing changes.
         """
-        views = c3_fit.fitted(self, history, rng)
-        surprises, reliability = c3_fit.corrections(self, views, history, remember=remember)
+        found = c3_fit.fitted(self, history, rng, remember=remember)
         state = State(
-            views=views,
+            views=found.views,
             forgetting=self.state.forgetting,
-            surprises=surprises,
-            reliability=reliability,
-            timed=None if surprises is None else True,  # surprises fade by the clock, the first one too
+            surprises=found.surprises,
+            reliability=found.reliability,
+            timed=None if found.surprises is None else True,  # surprises fade by the clock, the first one too
             widths=_widths(history),
             logged=len(history),
             early=early.kept(self, history, remember=remember),
         )
         if remember and len(history):
-            memories = threads.each(lambda view: self._memory_of(history, state, view), views)
-            for view, memory in zip(views, memories, strict=True):
+            memories = threads.each(lambda view: self._memory_of(history, state, view), state.views)
+            for view, memory in zip(state.views, memories, strict=True):
                 view.references = memory
             state.timed = history.times is not None
             self._forget(state)
@@ -258,9 +266,12 @@ class C3:
         object.__setattr__(self, "state", state)
 
     def embed(self, contexts: Any, arms: Any) -> Matrix:
-        """Return phi of paired rows; of several views, side by side in units of their bandwidths."""
+        """Return phi of paired rows; of several views, side by side in units of their bandwidths.
+
+        Trees are left out: a leaf has no place in a space.
+        """
         contexts, arms = checks.matrix("contexts", contexts), checks.matrix("arms", arms)
-        views = self._views()
+        views = [view for view in self._views() if not view.trees]
         if len(views) == 1:
             return views[0].embed(contexts, arms)
         return np.hstack([view.embed(contexts, arms) * (view.weight**0.5 / view.bandwidth) for view in views])
@@ -325,7 +336,7 @@ class C3:
         arm = highest(posterior.draw(alpha, beta, rng), rng).arm  # lines 5 and 7
         return Choice(arm=arm, propensities=posterior.quick_propensities(alpha, beta))
 
-    def _memory_of(self, history: Feedback, state: State, view: View) -> ReferenceSet:
+    def _memory_of(self, history: Feedback, state: State, view: View) -> ReferenceSet | Leaves:
         points = checks.matrix("phi's result", view.embed(history.contexts, history.arms))
         memory = self._new_references(state, view, points.shape[1])
         memory.append(points, history.rewards, history.times, history.ids)
@@ -370,7 +381,9 @@ class C3:
                 state.learned, done = state.learned + len(outcomes), done + len(outcomes)
                 self._forget(state)
 
-    def _new_references(self, state: State, view: View, dim: int) -> ReferenceSet:
+    def _new_references(self, state: State, view: View, dim: int) -> ReferenceSet | Leaves:
+        if isinstance(view.embed, Grove):
+            return Leaves(trees=dim, leaves=view.embed.leaves)
         half_life = state.forgetting.half_life if isinstance(state.forgetting, Decay) else None
         return ReferenceSet(
             dim=dim,

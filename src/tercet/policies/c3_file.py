@@ -8,7 +8,8 @@ from typing import Any
 from tercet import checkpoint, checks
 from tercet.checks import Array
 from tercet.embedding.apart import Apart
-from tercet.embedding.inference import Perceptron
+from tercet.embedding.grove import Grove
+from tercet.embedding.inference import Perceptron, Phi
 from tercet.embedding.options import LeaveOneOut, Training
 from tercet.embedding.residual import Residual
 from tercet.policies import early
@@ -18,6 +19,7 @@ from tercet.policies.surprises import Surprises
 from tercet.policies.views import View
 from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import from_spec, to_spec
+from tercet.reference.leaves import Leaves
 
 KIND = "tercet.C3"
 NUMBERS = ("weight", "bandwidth", "sharpness", "counts", "pull")
@@ -32,14 +34,15 @@ def write(policy: C3, path: str | PathLike[str]) -> None:
     views = []
     for number, view in enumerate(state.views):
         phi = references = None
-        if isinstance(view.embed, Perceptron | Residual | Apart):
+        if isinstance(view.embed, Perceptron | Residual | Apart | Grove):
             weights, phi = view.embed.to_arrays()
             arrays |= {f"{number}.phi.{name}": array for name, array in weights.items()}
         if view.references is not None:
             rows, references = view.references.to_arrays()
             arrays |= {f"{number}.references.{name}": array for name, array in rows.items()}
         numbers = {name: getattr(view, name) for name in NUMBERS}
-        views.append(numbers | {"phi": phi, "references": references})
+        curve = None if view.curve is None else vars(view.curve)
+        views.append(numbers | {"phi": phi, "references": references, "curve": curve})
     spec = {
         "settings": _settings(policy),
         "own phi": policy.phi is not None,
@@ -125,21 +128,39 @@ def _views(
 
 def _view(saved: Mapping[str, Any], arrays: Mapping[str, Array], own: list[View], engine: Engine) -> View:
     """A view as saved; its phi, if it was not ours, is that of the policy's own view."""
-    rows, phi = saved["references"], saved["phi"]
+    phi = saved["phi"]
+    embed = own[0].embed if phi is None else _phi(phi, _part(arrays, "phi."))
     return View(
-        embed=own[0].embed if phi is None else _phi(phi, _part(arrays, "phi.")),
+        embed=embed,
         weight=checks.positive("weight", saved["weight"]),
         bandwidth=checks.positive("bandwidth", saved["bandwidth"]),
         sharpness=checks.positive("sharpness", saved["sharpness"]),
         counts=_counts(saved["counts"]),
         pull=None if saved["pull"] is None else checks.positive("pull", saved["pull"]),
-        references=None
-        if rows is None
-        else ReferenceSet.from_arrays(_part(arrays, "references."), rows, engine=engine),
+        curve=None if saved["curve"] is None else _reliability(saved["curve"]),
+        references=_memory(saved["references"], _part(arrays, "references."), embed, engine),
     )
 
 
-def _phi(saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> Perceptron | Residual | Apart:
+def _memory(
+    saved: Mapping[str, Any] | None, arrays: Mapping[str, Array], embed: Phi, engine: Engine
+) -> ReferenceSet | Leaves | None:
+    if saved is None:
+        return None
+    if not isinstance(embed, Grove):
+        return ReferenceSet.from_arrays(arrays, saved, engine=engine)
+    memory = Leaves.from_arrays(arrays, saved)
+    if (memory.dim, memory.leaves) != (embed.trees, embed.leaves):
+        raise ValueError(
+            f"outcomes must lie in the {embed.leaves} leaves of {embed.trees} trees; "
+            f"got {memory.leaves} of {memory.dim}"
+        )
+    return memory
+
+
+def _phi(saved: Mapping[str, Any], arrays: Mapping[str, Array]) -> Perceptron | Residual | Apart | Grove:
+    if saved["kind"] == "grove":
+        return Grove.from_arrays(arrays, saved)
     kinds: dict[str, Any] = {"perceptron": Perceptron, "residual": Residual}
     phi = kinds[saved["kind"]].from_arrays(arrays, saved)
     return Apart.from_arrays(phi, arrays) if saved.get("apart") else phi

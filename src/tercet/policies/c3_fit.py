@@ -1,18 +1,28 @@
 """From a history to views: C3's phi trained, and what its user left open chosen."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tercet.embedding.apart import FAR, Apart
+from tercet.embedding.grove import grown
 from tercet.embedding.inference import Perceptron, Phi
 from tercet.embedding.learning import Shape, learn, learn_committee, on_gpu
 from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.residual import Residual
 from tercet.embedding.unlearned import unlearned
-from tercet.policies.calibration import Fixed, Trained, convene
+from tercet.policies.calibration import (
+    Fixed,
+    Kind,
+    Trained,
+    convene,
+    mean_reward,
+    together,
+    weighed,
+    weighed_trees,
+)
 from tercet.policies.reliability import Reliability
 from tercet.policies.surprises import Surprises, noticed
 from tercet.policies.views import View
@@ -23,6 +33,7 @@ if TYPE_CHECKING:
     from tercet.policies.c3 import C3
 
 LEAST = 20  # outcomes: fewer neither train a network nor choose a bandwidth
+TREES_FROM = 1_000  # outcomes that trees learn from, at least: views of fewer may still change
 SMALL = 10_000  # outcomes up to which there are networks of each kind, and the features themselves are a view
 PIECES = (0, 48)  # of a column, by kind of network
 FOLDS = 2  # each held out from one network of a kind
@@ -43,11 +54,32 @@ def usual(policy: "C3", embed: Phi, *, mean: float = 0.5) -> View:
     )
 
 
-def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> list[View]:
-    """Return the views of a history."""
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Fitted:
+    """What a history taught: views, and what corrects them."""
+
+    views: list[View]
+    surprises: Surprises | None
+    reliability: Reliability | None
+
+
+def fitted(policy: "C3", history: Feedback, rng: np.random.Generator, *, remember: bool) -> Fitted:
+    """Return what a history teaches."""
+    views, kinds, folds = _viewed(policy, history, rng)
+    surprises, reliability = corrections(policy, views, history, remember=remember)
+    if folds and surprises is None and _grows(policy, history):
+        kinds = [*kinds, _grove(policy, history, folds, rng)]
+        views = _set_apart(together(kinds, history, _fixed(policy)), history)
+    return Fitted(views=views, surprises=surprises, reliability=reliability)
+
+
+def _viewed(
+    policy: "C3", history: Feedback, rng: np.random.Generator
+) -> tuple[list[View], list[Kind], list[Ids]]:
+    """Return the views of a history; if they were weighed, their kinds too, and what rows each held out."""
     options = replace(policy.training, importance=policy.importance)  # learn what is decided with
     if ours(policy) and len(history) < LEAST:
-        return renewed(policy, [], history, rng, first=0)
+        return renewed(policy, [], history, rng, first=0), [], []
     ample = ours(policy) and len(history) > SMALL and on_gpu()
     if isinstance(options, LeaveOneOut):
         options = options.settled(ample=ample)
@@ -67,9 +99,11 @@ def fitted(policy: "C3", history: Feedback, rng: np.random.Generator) -> list[Vi
             held=folds[0] if folds else None,
         )
         if not choosing:
-            return [usual(policy, embed, mean=_mean(history))]
+            return [usual(policy, embed, mean=mean_reward(history))], [], []
         trained = [Trained(embed=embed, kind=0, held=folds[0], own=policy.phi is not None)]
-    return _set_apart(convene(trained, history, _fixed(policy)), history)
+    kinds = weighed(trained, history, _fixed(policy))
+    views = _set_apart(together(kinds, history, _fixed(policy)), history)
+    return views, kinds, [one.held for one in trained if one.kind == trained[0].kind]
 
 
 def ours(policy: "C3") -> bool:
@@ -86,7 +120,7 @@ def renewed(
     """
     embed: Phi = unlearned(history, rng)
     if len(history) < LEAST or not isinstance(policy.training, LeaveOneOut):
-        return [usual(policy, embed, mean=_mean(history))]
+        return [usual(policy, embed, mean=mean_reward(history))]
     kinds = [phis[i : i + FOLDS] for i in range(0, len(phis), FOLDS)] + [[embed]]
     folds = [first + held for held in _folds(len(history) - first, rng, count=RENEWED)]
     trained = [
@@ -119,6 +153,22 @@ def corrections(
     return surprises, Reliability() if policy.recalibrate and surprises is None else None
 
 
+def _grows(policy: "C3", history: Feedback) -> bool:
+    """Return whether trees see this history too: not while views still change, nor where memory fades."""
+    enough = len(history) >= TREES_FROM and bool(history.joint().shape[1])
+    return bool(policy.trees) and enough and ours(policy) and not isinstance(policy.forgetting, Decay)
+
+
+def _grove(policy: "C3", history: Feedback, folds: list[Ids], rng: np.random.Generator) -> Kind:
+    """Return the kind of trees that have learned all of the history, weighed by others that have not."""
+    # Half as many foretell nearly as well; and what they hold out would be missed in those that decide.
+    some = -(-policy.trees // 2)
+    seen = {id(held): np.delete(np.arange(len(history)), held) for held in folds}
+    parts = {key: grown(history[rows], rng, trees=some) for key, rows in seen.items()}
+    whole = grown(history, rng, trees=policy.trees)
+    return weighed_trees(whole, [(parts[id(held)], held) for held in folds], history)
+
+
 def _fixed(policy: "C3") -> Fixed:
     return Fixed(
         bandwidth=policy.bandwidth,
@@ -127,10 +177,6 @@ def _fixed(policy: "C3") -> Fixed:
         importance=policy.importance,
         half_life=policy.forgetting.half_life if isinstance(policy.forgetting, Decay) else None,
     )
-
-
-def _mean(history: Feedback) -> float:
-    return float((history.rewards.sum() + 1) / (len(history) + 2))  # never 0 or 1: nothing is impossible
 
 
 def _committee(

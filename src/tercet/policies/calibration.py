@@ -11,11 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tercet import iwkr, threads
+from tercet import threads
 from tercet.checks import Array, Matrix, Vector
+from tercet.embedding.grove import Grove
 from tercet.embedding.inference import Phi
 from tercet.embedding.unlearned import log_loss
-from tercet.policies.held_out import MANY_REFERENCES, REFERENCES, Sight
+from tercet.policies.held_out import MANY_REFERENCES, REFERENCES, Glade, Sight
+from tercet.policies.reliability import Reliability, likeliest
 from tercet.policies.views import View
 from tercet.reference.exact import Estimate
 from tercet.types import Feedback, Ids
@@ -70,11 +72,17 @@ class Kind:
     sharpest: float  # what luck allows
     near: list[Matrix]  # kernels between the rows that are asked for together
     rewards: Vector
+    curve: Reliability | None = None
 
 
 def convene(trained: list[Trained], history: Feedback, fixed: Fixed) -> list[View]:
     """Return the views with their weights, bandwidths, sharpness and priors."""
-    mean = float((history.rewards.sum() + 1) / (len(history) + 2))  # never 0 or 1: nothing is impossible
+    return together(weighed(trained, history, fixed), history, fixed)
+
+
+def weighed(trained: list[Trained], history: Feedback, fixed: Fixed) -> list[Kind]:
+    """Return the kinds of phis, with what their held-out rows say of them."""
+    mean = mean_reward(history)
     sights = threads.each(
         lambda one: Sight.of(one.embed, history, one.held, importance=fixed.importance), trained
     )
@@ -86,7 +94,43 @@ def convene(trained: list[Trained], history: Feedback, fixed: Fixed) -> list[Vie
         phis = list({id(trained[i].embed): trained[i].embed for i in members}.values())
         own = trained[members[0]].own
         kinds.append(_kind(phis, [sights[i] for i in members], half_life, mean, fixed, own=own))
-    return _views(kinds, mean, fixed)
+    return kinds
+
+
+def weighed_trees(whole: Grove, parts: list[tuple[Grove, Ids]], history: Feedback) -> Kind:
+    """Return the kind of a grove, as others like it foretell rows that they have not learned from.
+
+    Leaves have no bandwidth to choose.
+    """
+    mean = mean_reward(history)
+    glades = [Glade.of(grove, history, held) for grove, held in parts]
+    rewards = np.concatenate([history.rewards[glade.asked] for glade in glades])
+    found = [glade.estimate() for glade in glades]
+
+    def bent(pull: float) -> tuple[float, float, Reliability, Vector]:
+        """Its loss first; means of many trees shun 0 and 1, and a curve makes up for it."""
+        means = np.concatenate([_shrunk(estimate, pull, mean) for estimate in found])
+        curve = likeliest(means, rewards)
+        means = curve.mean(means)
+        return float(log_loss(means, rewards).mean()), pull, curve, means
+
+    _, pull, curve, means = min(map(bent, PULLS), key=lambda one: one[0])
+    return Kind(
+        phis=[whole],
+        bandwidth=1.0,
+        pull=pull,
+        curve=curve,
+        means=means,
+        masses=np.concatenate([estimate.mass for estimate in found]),
+        sharpest=LUCK * float(np.median([glade.sharpest() for glade in glades])),
+        near=[glade.near() for glade in glades],
+        rewards=rewards,
+    )
+
+
+def mean_reward(history: Feedback) -> float:
+    """Return the expected reward of an arm of which nothing is known."""
+    return float((history.rewards.sum() + 1) / (len(history) + 2))  # never 0 or 1: nothing is impossible
 
 
 def _kind(
@@ -125,7 +169,7 @@ def _kind(
         masses=np.concatenate([estimate.mass for estimate in found]),
         sharpest=LUCK
         * float(np.median(threads.each(lambda sight: sight.sharpest(bandwidth, half_life), sights))),
-        near=threads.each(lambda sight: _near(sight, bandwidth, half_life), sights),
+        near=threads.each(lambda sight: sight.near(bandwidth, half_life), sights),
         rewards=rewards,
     )
 
@@ -148,17 +192,9 @@ def _lowest(loss: Callable[[float], tuple[float, float]], grid: tuple[float, ...
         here = there
 
 
-def _near(sight: Sight, bandwidth: float, half_life: float | None) -> Matrix:
-    points = sight.points[sight.asked]
-    kernel = iwkr.rbf(points, points, bandwidth)
-    if half_life is not None and sight.history.times is not None:
-        times = sight.history.times[sight.asked]
-        kernel *= np.exp2(-np.abs(times[:, None] - times) / half_life)
-    return kernel
-
-
-def _views(kinds: list[Kind], mean: float, fixed: Fixed) -> list[View]:
-    rewards = kinds[0].rewards
+def together(kinds: list[Kind], history: Feedback, fixed: Fixed) -> list[View]:
+    """Return the views of all kinds together."""
+    mean, rewards = mean_reward(history), kinds[0].rewards
     alone = [min(_sharpness(kind.means, kind.masses, rewards, kind.near), kind.sharpest) for kind in kinds]
     weights = _stacked([kind.means for kind in kinds], rewards)
     means, counts = np.zeros((2, len(rewards)))
@@ -178,6 +214,7 @@ def _views(kinds: list[Kind], mean: float, fixed: Fixed) -> list[View]:
             or float(np.clip(sharpness * together, BLUNTEST, kind.sharpest)) / DOUBT,
             counts=fixed.prior or (PRIOR_WEIGHT / DOUBT * mean, PRIOR_WEIGHT / DOUBT * (1 - mean)),
             pull=None if fixed.prior else kind.pull,
+            curve=None if fixed.prior else kind.curve,
         )
         for weight, sharpness, kind in zip(weights, alone, kinds, strict=True)
         for phi in kind.phis

@@ -15,7 +15,9 @@ import numpy as np
 from tercet.checks import Array
 from tercet.embedding.options import LeaveOneOut
 from tercet.policies import c3_fit
+from tercet.policies.views import View
 from tercet.reference.exact import ReferenceSet
+from tercet.reference.leaves import Leaves
 from tercet.types import Feedback
 
 if TYPE_CHECKING:
@@ -47,10 +49,7 @@ def steady(state: "State", feedback: Feedback) -> bool:
 
 def draft(state: "State") -> "State":
     """Return a copy with memories of its own: what fails half-way is thrown away."""
-    views = [
-        view if view.references is None else replace(view, references=_copied(view.references))
-        for view in state.views
-    ]
+    views = [replace(view, references=_own(view)) for view in state.views]
     surprises = state.surprises
     if surprises is not None:
         surprises = replace(surprises, references=_copied(surprises.references))
@@ -104,6 +103,11 @@ def restored(arrays: Mapping[str, Array], state: "State") -> Feedback:
     ):
         raise ValueError("early outcomes must have the rewards and times of those in memory")
     return rows
+
+
+def _own(view: View) -> ReferenceSet | None:
+    assert not isinstance(view.references, Leaves), "trees come with histories whose views are final"
+    return None if view.references is None else _copied(view.references)
 
 
 def _copied(references: ReferenceSet) -> ReferenceSet:

@@ -5,9 +5,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tercet import iwkr
-from tercet.checks import Matrix, Vector
+from tercet.checks import Array, Matrix, Vector
+from tercet.embedding.grove import Grove
 from tercet.embedding.inference import Phi
 from tercet.reference.exact import Estimate, ReferenceSet
+from tercet.reference.leaves import Leaves
 from tercet.types import Feedback, Ids
 
 QUERIES = 2_048  # held-out rows that are asked for, at most
@@ -15,6 +17,7 @@ NEWEST = 10_000  # rows of a history with times that are replayed, at most
 REFERENCES = 8_192  # rows that serve the choice of a bandwidth and the measure of luck, at most
 MANY_REFERENCES = 20_000  # rows that serve the measure of a chosen bandwidth, at most
 SAMPLED = 512  # queries that luck is measured at
+SAMPLED_LEAVES = 128  # the same in a grove, where all rows are seen
 LITTLE = 0.05  # kernel mass: less says nothing of luck
 BLOCKS = 40  # in a replay, rows of a block are asked for at once, then remembered
 
@@ -104,9 +107,16 @@ class Sight:
         masses = weights.sum(axis=1)
         if self.importance:
             weights /= memory.densities
-        effective = weights.sum(axis=1) ** 2 / np.maximum((weights**2).sum(axis=1), 1e-300)
-        known = masses > LITTLE
-        return float(np.median(effective[known] / masses[known])) if known.any() else 1.0
+        return _outcomes_per_mass(weights, masses)
+
+    def near(self, bandwidth: float, half_life: float | None) -> Matrix:
+        """Return the kernel between the rows that are asked for."""
+        points = self.points[self.asked]
+        kernel = iwkr.rbf(points, points, bandwidth)
+        if half_life is not None:
+            times = self.times[self.asked]
+            kernel *= np.exp2(-np.abs(times[:, None] - times) / half_life)
+        return kernel
 
     def _some(self, most: int) -> Ids:
         return self.seen[:: -(-len(self.seen) // most)]
@@ -121,3 +131,43 @@ class Sight:
         """The history's times."""
         assert self.history.times is not None
         return self.history.times
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Glade:
+    """The same of a grove: how well its leaves foretell rows that its trees have not learned from."""
+
+    history: Feedback
+    seen: Leaves  # the rows that the trees have learned from
+    asked: Ids
+    queries: Matrix  # where those fall
+
+    @classmethod
+    def of(cls, grove: Grove, history: Feedback, held: Ids) -> "Glade":
+        """Return what a grove sees that has not learned from the held rows."""
+        seen = np.delete(np.arange(len(history)), held)
+        points, asked = grove(history.contexts, history.arms), held[:QUERIES]
+        memory = Leaves(trees=grove.trees, leaves=grove.leaves)
+        memory.append(points[seen], history.rewards[seen])
+        return cls(history=history, seen=memory, asked=asked, queries=points[asked])
+
+    def estimate(self) -> Estimate:
+        """Return the estimates from the rows that the trees have learned from, as `Sight.estimate`."""
+        found = self.seen.estimate(self.queries)
+        return Estimate(mass=found.mass * (len(self.history) / len(self.seen)), mean=found.mean)
+
+    def sharpest(self) -> float:
+        """Return outcomes per mass, as `Sight.sharpest`."""
+        asked = self.queries[-SAMPLED_LEAVES:]
+        return _outcomes_per_mass(self.seen.shares(asked), self.seen.estimate(asked).mass)
+
+    def near(self) -> Matrix:
+        """Return the kernel between the rows that are asked for: the share of trees with both in a leaf."""
+        memory = Leaves(trees=self.seen.dim, leaves=self.seen.leaves)
+        return memory.kernel(self.queries, self.queries)
+
+
+def _outcomes_per_mass(weights: Array, masses: Vector) -> float:
+    effective = weights.sum(axis=1) ** 2 / np.maximum((weights**2).sum(axis=1), 1e-300)
+    known = masses > LITTLE
+    return float(np.median(effective[known] / masses[known])) if known.any() else 1.0

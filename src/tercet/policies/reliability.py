@@ -20,6 +20,7 @@ from tercet.types import Posterior
 
 OFFSET, SLOPE = 1.0, 0.5  # how far a curve may be from none: standard deviations
 FLATTEST = 0.2
+STEPS = 10  # of Newton's method: twice as many change nothing
 LATELY = 300  # outcomes that a curve is learned from, about: older ones fade, for memory mends much by itself
 # Logits beyond which a mean is moved as one there: no order is lost, and no outcome weighs too much.
 FAR = 9.0
@@ -65,6 +66,24 @@ class Reliability:
         precision = first + (1 - kept) * OFFSET**-2, both, second + (1 - kept) * SLOPE**-2
         offset, slope = _solved(precision, information)
         return Reliability(offset=offset, slope=max(1 + slope, FLATTEST), precision=precision)
+
+
+def likeliest(foretold: Vector, rewards: Vector) -> Reliability:
+    """Return the curve that makes these outcomes likeliest, no later one fading an earlier one."""
+    curve, place = Reliability(), np.clip(_logit(foretold), -FAR, FAR)
+    for _ in range(STEPS):
+        mean = curve.mean(foretold)
+        luck, missed = mean * (1 - mean), rewards - mean
+        offset, slope = curve.offset, curve.slope - 1
+        first, both, second = luck.sum() + OFFSET**-2, luck @ place, luck @ place**2 + SLOPE**-2
+        towards = missed.sum() - offset * OFFSET**-2, missed @ place - slope * SLOPE**-2
+        moved = _solved((first, both, second), towards)
+        curve = Reliability(
+            offset=float(offset + moved[0]),
+            slope=float(max(1 + slope + moved[1], FLATTEST)),
+            precision=(float(first), float(both), float(second)),
+        )
+    return curve
 
 
 def filtered(foretold: Vector, rewards: Vector) -> Vector:

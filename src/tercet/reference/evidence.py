@@ -9,6 +9,7 @@ import numpy as np
 from tercet import checks, iwkr
 from tercet.checks import Vector
 from tercet.reference.exact import Estimate, ReferenceSet
+from tercet.reference.leaves import Leaves
 from tercet.types import Ids
 
 
@@ -29,27 +30,41 @@ class Evidence:
 
 
 def explain(
-    views: Sequence[tuple[float, ReferenceSet, Vector]], *, time: float | None = None, most: int = 5
+    views: Sequence[tuple[float, ReferenceSet | Leaves, Vector]], *, time: float | None = None, most: int = 5
 ) -> Evidence:
     """Return the `most` heaviest references of an estimate.
 
     Each view has a weight, a memory (of the same outcomes in the same order), and the query as it sees it.
     """
-    weights = np.asarray([weight for weight, _, _ in views])
-    parts = [_Part(references, query) for _, references, query in views]
-    shares = weights @ [part.shares() for part in parts]
-    top = np.argsort(-shares, kind="stable")[:most]
+    parts = [
+        _Grown(references, query) if isinstance(references, Leaves) else _Part(references, query)
+        for _, references, query in views
+    ]
+    memories, weights = [references for _, references, _ in views], [weight for weight, _, _ in views]
     whole = [references.estimate(query[None], time) for _, references, query in views]
+    shares = _weights(weights, memories, whole) @ [part.shares() for part in parts]
+    top = np.argsort(-shares, kind="stable")[:most]
     rest = [part.without(top, time) for part in parts]
-    first = views[0][1]
+    first = memories[0]
     return Evidence(
-        estimate=_mean(weights, whole),
+        estimate=_mean(_weights(weights, memories, whole), whole),
         ids=first.ids[top],
         weights=shares[top],
         rewards=first.rewards[top],
         times=first.times[top],
-        without=_mean(weights, rest),
+        without=_mean(_weights(weights, memories, rest), rest),
     )
+
+
+def _weights(
+    weights: Sequence[float], memories: Sequence[ReferenceSet | Leaves], found: Sequence[Estimate]
+) -> Vector:
+    """Return what each view has to say: trees without evidence say nothing."""
+    silent = [
+        isinstance(memory, Leaves) and not one.mass[0] for memory, one in zip(memories, found, strict=True)
+    ]
+    said = np.where(silent, 0.0, weights)
+    return said / said.sum() if any(silent) and said.any() else said
 
 
 def _mean(weights: Vector, estimates: list[Estimate]) -> Estimate:
@@ -57,6 +72,20 @@ def _mean(weights: Vector, estimates: list[Estimate]) -> Estimate:
         mass=weights @ [estimate.mass for estimate in estimates],
         mean=weights @ [estimate.mean for estimate in estimates],
     )
+
+
+class _Grown:
+    """The memory of a grove and what it sees at one query."""
+
+    def __init__(self, references: Leaves, query: Any) -> None:
+        self.references, self.query = references, checks.vector("query", query, length=references.dim)
+
+    def shares(self) -> Vector:
+        (shares,) = self.references.shares(self.query[None])
+        return shares
+
+    def without(self, top: Ids, time: float | None) -> Estimate:  # noqa: ARG002 - nothing fades
+        return self.references.without(top, self.query)
 
 
 class _Part:
