@@ -16,6 +16,7 @@ from tercet.environments.classification import Classification
 from tercet.environments.drift import Drift
 from tercet.loop import Streams
 from tercet.policies import c3_fit
+from tercet.reference.leaves import Leaves
 from tests.laws.policies import ARMS, contents, history
 from tests.test_package import modules_after
 
@@ -396,3 +397,79 @@ def test_networks_learn_in_the_bandwidth_that_is_given(rng: np.random.Generator)
         apart = points[rewards == 1].mean(axis=0) - points[rewards == 0].mean(axis=0)
         spreads.append(np.linalg.norm(apart))
     assert spreads[1] > 2 * spreads[0]
+
+
+def long(n: int = c3_fit.TREES_FROM, **changes: Any) -> Feedback:
+    return waves(n, **changes)
+
+
+def sees_trees(policy: C3) -> list[bool]:
+    return [view.trees for view in policy.state.views]
+
+
+@pytest.mark.slow
+def test_a_history_of_a_thousand_is_seen_by_trees_too() -> None:
+    policy = fitted(long(), trees=8)
+    assert sees_trees(policy) == [False] * 5 + [True]
+    assert policy.state.surprises is None
+    trees = policy.state.views[-1]
+    assert isinstance(trees.references, Leaves)
+    assert (len(trees.references), trees.references.dim) == (c3_fit.TREES_FROM, 8)
+    assert sum(view.weight for view in policy.state.views) == pytest.approx(1)
+    # A place in a space is what networks and features have.
+    places = policy.embed(long().contexts[:3], long().arms[:3])
+    assert places.shape == (
+        3,
+        sum(view.embed(long().contexts[:1], long().arms[:1]).shape[1] for view in policy.state.views[:-1]),
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("past", "options"),
+    [
+        (long(c3_fit.TREES_FROM - 1), {}),
+        (long(), {"trees": 0}),
+        (long(), {"hidden": (8,)}),
+        (long(), {"forgetting": Decay(half_life=300.0)}),
+        (long(2_000, flip=400), {}),
+    ],
+    ids=["short", "none wanted", "one network", "fading", "drift"],
+)
+def test_trees_are_not_for(past: Feedback, options: dict[str, Any]) -> None:
+    policy = fitted(past, **({"trees": 8} | options))
+    assert not any(sees_trees(policy))
+    if len(past) == 2_000:
+        assert policy.state.surprises is not None  # which trees would have to take turns with
+
+
+@pytest.mark.slow
+def test_without_trees_all_else_is_as_it_is_with_them() -> None:
+    one, other = fitted(long(), trees=0), fitted(long(), trees=8)
+    for mine, theirs in zip(one.state.views, other.state.views, strict=False):
+        assert mine.bandwidth == theirs.bandwidth
+        np.testing.assert_array_equal(
+            mine.embed(long().contexts, long().arms), theirs.embed(long().contexts, long().arms)
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", [None, Window(count=900), RandomDrop(fraction=0.2, every=50)])
+def test_trees_remember_what_the_others_remember(rule: Any) -> None:
+    policy, rng = fitted(long(), trees=8, forgetting=rule), np.random.default_rng(0)
+    later = long(60, seed=1, times=np.arange(60.0) + c3_fit.TREES_FROM)
+    policy.update(later, rng)
+    first, *_, trees = [view.references for view in policy.state.views]
+    assert isinstance(trees, Leaves)
+    assert first is not None
+    for name in ("ids", "times"):
+        np.testing.assert_array_equal(getattr(trees, name), getattr(first, name))
+    evidence = policy.explain([], [0.7], most=len(first))
+    assert evidence.weights.sum() == pytest.approx(1)
+    assert evidence.estimate.mean[0] == pytest.approx(evidence.weights @ evidence.rewards, abs=1e-4)
+
+
+@pytest.mark.parametrize("trees", [-1, 2.5, "many", True])
+def test_a_bad_number_of_trees_is_refused(trees: Any) -> None:
+    with pytest.raises(ValueError, match="trees must be a whole number"):
+        C3(trees=trees)

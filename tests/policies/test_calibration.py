@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.linalg import block_diag
 
 from tercet import Feedback, ReferenceSet, iwkr
+from tercet.embedding.grove import Grove, grown
 from tercet.embedding.unlearned import log_loss
 from tercet.policies import calibration
 from tercet.policies.calibration import (
@@ -24,6 +25,9 @@ from tercet.policies.calibration import (
     _sharpness,
     _stacked,
     convene,
+    together,
+    weighed,
+    weighed_trees,
 )
 from tercet.policies.held_out import Sight
 from tercet.policies.views import View, combined
@@ -338,3 +342,50 @@ def test_the_walk_downhill_ends_at_the_lowest_loss_and_asks_for_no_bandwidth_twi
 
     assert _lowest(loss, BANDWIDTHS) == (BANDWIDTHS[best], 10.0 * best)
     assert len(asked) == len(set(asked))
+
+
+def parts_of(history: Feedback, trained: list[Trained]) -> list[tuple[Grove, Any]]:
+    return [
+        (
+            grown(history[np.delete(np.arange(len(history)), one.held)], np.random.default_rng(1), trees=20),
+            one.held,
+        )
+        for one in trained
+    ]
+
+
+@pytest.mark.parametrize("embed", [arms_only, blind])
+def test_trees_weigh_more_where_the_other_phi_is_blind(embed: Any) -> None:
+    history, trained = signs(400), two_folds(400, embed=embed)
+    kind = weighed_trees(
+        grown(history, np.random.default_rng(0), trees=20), parts_of(history, trained), history
+    )
+    first, trees = together([*weighed(trained, history, fixed()), kind], history, fixed())
+    assert first.weight + trees.weight == pytest.approx(1)
+    assert (trees.weight > 0.9) == (embed is blind)
+    assert trees.curve is not None
+    assert trees.pull in PULLS
+
+
+def test_what_foretells_held_rows_is_bent_to_their_rewards() -> None:
+    history, trained = signs(2_000, gap=0.5), two_folds(2_000)
+    kind = weighed_trees(
+        grown(history, np.random.default_rng(0), trees=20), parts_of(history, trained), history
+    )
+    # Trees of single outcomes are too sure of themselves; on the whole their means then agree with rewards.
+    assert kind.curve is not None
+    assert kind.curve.slope < 0.9
+    assert kind.means.mean() == pytest.approx(kind.rewards.mean(), abs=0.01)
+    high = kind.means > 0.6
+    luck = 3 * (0.25 / high.sum()) ** 0.5
+    assert kind.means[high].mean() == pytest.approx(kind.rewards[high].mean(), abs=luck)
+
+
+def test_what_the_user_has_decided_holds_for_trees_too() -> None:
+    history, trained = signs(200), two_folds(200)
+    kind = weighed_trees(
+        grown(history, np.random.default_rng(0), trees=20), parts_of(history, trained), history
+    )
+    decided = fixed(sharpness=3.0, prior=(1.0, 2.0))
+    *_, trees = together([*weighed(trained, history, decided), kind], history, decided)
+    assert (trees.sharpness, trees.counts, trees.pull, trees.curve) == (3.0, (1.0, 2.0), None, None)

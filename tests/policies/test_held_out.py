@@ -7,8 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tercet import Feedback, ReferenceSet, iwkr
+from tercet.embedding.grove import grown
 from tercet.policies import held_out
-from tercet.policies.held_out import Sight
+from tercet.policies.held_out import Glade, Sight
 from tercet.reference.exact import Estimate
 
 BANDWIDTH = 0.6
@@ -219,3 +220,34 @@ def test_rows_that_nothing_is_known_of_say_nothing_of_luck() -> None:
     )
     assert with_them == alone
     assert replace(sight(strangers, away), asked=held).sharpest(BANDWIDTH, None) == 1.0
+
+
+def glade(history: Feedback, held: np.ndarray) -> Glade:
+    seen = np.delete(np.arange(len(history)), held)
+    return Glade.of(grown(history[seen], np.random.default_rng(0), trees=20), history, held)
+
+
+def test_trees_estimate_held_rows_from_the_others_alone() -> None:
+    history, held = outcomes(), np.arange(0, 60, 3)
+    rewards = history.rewards.copy()
+    rewards[held] = 1 - rewards[held]
+    one, two = glade(history, held), glade(outcomes(rewards=rewards), held)
+    np.testing.assert_array_equal(one.estimate().mean, two.estimate().mean)
+    np.testing.assert_allclose(one.estimate().mass, one.seen.estimate(one.queries).mass * 60 / 40)
+    assert one.sharpest() == two.sharpest()
+
+
+def test_luck_in_leaves_is_that_of_the_outcomes_in_them() -> None:
+    # Where rewards are all alike a tree is one leaf, and its mean that of all 40 outcomes.
+    assert glade(outcomes(rewards=np.ones(60)), np.arange(0, 60, 3)).sharpest() == pytest.approx(1.0)
+    # Leaves of one outcome each: a mean of as many as trees disagree about.
+    alone = glade(outcomes(), np.arange(0, 60, 3))
+    shares = alone.seen.shares(alone.queries)
+    assert alone.sharpest() == pytest.approx(np.median(1 / (shares**2).sum(axis=1)))
+
+
+def test_rows_are_as_near_as_trees_have_them_together() -> None:
+    near = glade(outcomes(), np.arange(0, 60, 3)).near()
+    assert near.shape == (20, 20)
+    np.testing.assert_array_equal(near, near.T)
+    np.testing.assert_allclose(near.diagonal(), 1.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tercet import C3, CheckpointError, Feedback
 from tercet import checkpoint as checkpoints
 from tercet.metrics import calibration_error
-from tercet.policies.reliability import FLATTEST, Reliability, filtered
+from tercet.policies.reliability import FLATTEST, Reliability, filtered, likeliest
 from tercet.types import Posterior
 from tests.policies.test_surprises import together, world
 
@@ -206,3 +206,20 @@ def test_a_refused_batch_leaves_the_curve_as_it_was() -> None:
     with pytest.raises(ValueError, match="features"):
         policy.update(replace(rows, arms=np.ones((5, 2))), np.random.default_rng(0))
     assert policy.state.reliability == before
+
+
+@given(seed=st.integers(0, 100), offset=st.floats(-1, 1), slope=st.floats(0.5, 2))
+def test_the_likeliest_curve_is_found(seed: int, offset: float, slope: float) -> None:
+    rng = np.random.default_rng(seed)
+    foretold = rng.uniform(0.02, 0.98, size=20_000)
+    rewards = Reliability(offset=offset, slope=slope).mean(foretold)  # graded, and without luck
+    found = likeliest(foretold, rewards)
+    assert (found.offset, found.slope) == pytest.approx((offset, slope), abs=0.02)
+
+
+@given(outcomes)
+def test_the_likeliest_curve_of_few_outcomes_is_a_curve(seen: list[tuple[float, float]]) -> None:
+    foretold, rewards = np.reshape(seen, (-1, 2)).T
+    curve = likeliest(foretold, rewards)
+    assert np.isfinite([curve.offset, curve.slope, *curve.precision]).all()
+    assert curve.slope >= FLATTEST

@@ -6,8 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tercet import ReferenceSet, iwkr
+from tercet.embedding.grove import UNKNOWN, Grove, grown
+from tercet.policies.reliability import Reliability
 from tercet.policies.views import View, combined, overlap
-from tercet.types import Posterior
+from tercet.reference.leaves import Leaves
+from tercet.types import Feedback, Posterior
 
 CONTEXT = np.array([0.3, -0.2])
 NOWHERE = np.full((1, 2), 1e6)  # so far from all references that no kernel reaches it
@@ -175,3 +178,57 @@ def test_arms_overlap_as_the_views_say_together(count: int) -> None:
     np.testing.assert_allclose(common.diagonal(), 1.0, rtol=1e-12)
     np.testing.assert_allclose(common[3], common[0], rtol=1e-12)
     assert np.linalg.eigvalsh(common).min() > -1e-12
+
+
+def of_trees(*, weight: float = 0.4, **changes: Any) -> View:
+    """A view of trees, which knows no arm whose second feature is not 0."""
+    rng = np.random.default_rng(7)
+    arms = np.column_stack([rng.normal(size=40), np.zeros(40)])
+    past = Feedback(contexts=rng.normal(size=(40, 2)), arms=arms, rewards=rng.random(40).round())
+    grove = grown(past, rng, trees=5)
+    memory = Leaves(trees=5, leaves=grove.leaves)
+    memory.append(grove(past.contexts, past.arms), past.rewards)
+    options = {"bandwidth": 1.0, "sharpness": 2.0, "counts": (0.5, 0.25), "pull": 0.1, **changes}
+    return View(embed=grove, weight=weight, references=memory, **options)
+
+
+def test_trees_that_know_nothing_of_an_arm_leave_it_to_the_others() -> None:
+    trees, other = of_trees(), view(weight=0.6)
+    known, unknown = np.array([[0.3, 0.0]]), np.array([[0.3, 1.0]])
+    assert (trees.queries(CONTEXT, unknown) == UNKNOWN).all()
+    alone = judged([view(weight=1.0)], unknown, None)
+    assert_equal(judged([other, trees], unknown, None), alone, rtol=1e-12)
+    both = judged([other, trees], known, None)
+    expected = 0.6 * judged([view()], known, None).mean + 0.4 * judged([of_trees()], known, None).mean
+    np.testing.assert_allclose(both.mean, expected)
+
+
+def test_forgotten_trees_say_nothing() -> None:
+    trees, arms = of_trees(), np.array([[0.3, 0.0]])
+    assert isinstance(trees.references, Leaves)
+    trees.references.forget(np.ones(40, bool))
+    assert_equal(
+        judged([view(weight=0.6), trees], arms, None), judged([view(weight=1.0)], arms, None), rtol=1e-12
+    )
+
+
+def test_arms_overlap_as_far_as_trees_have_them_in_one_leaf() -> None:
+    trees = of_trees(weight=1.0)
+    arms = np.array([[0.3, 0.0], [0.3, 0.0], [-2.0, 0.0], [0.3, 1.0], [0.3, 2.0]])
+    points = trees.queries(CONTEXT, arms)
+    common = overlap([trees], [points])
+    np.testing.assert_array_equal(common, common.T)
+    np.testing.assert_array_equal(common.diagonal(), 1.0)
+    assert common[0, 1] == 1.0
+    assert common[0, 2] == (points[0] == points[2]).mean()
+    assert common[3, 4] == 0.0  # two newcomers, of which no tree knows anything
+    assert isinstance(trees.embed, Grove)
+
+
+def test_a_curve_bends_the_mean_and_not_the_evidence() -> None:
+    curve = Reliability(offset=0.5, slope=1.7)
+    plain, bent = of_trees(weight=1.0), of_trees(weight=1.0, curve=curve)
+    arms = np.column_stack([np.linspace(-2, 2, 9), np.zeros(9)])
+    one, other = judged([plain], arms, None), judged([bent], arms, None)
+    np.testing.assert_allclose(other.mean, curve.mean(one.mean))
+    np.testing.assert_allclose(other.alpha + other.beta, one.alpha + one.beta)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 MANY, SOME = 100, 25  # columns from which on a split chooses from some of them only
 LEARNED = 50_000  # outcomes that trees grow on, at most; all of them are remembered
 UNKNOWN = -1  # the leaf of an arm unlike any that the trees have learned from
+NEWS = 0.1  # change of a value that never varied, in units of itself (1 at least): less is none
 KERNELS = "tercet.embedding.grove_kernels"
 ARRAYS = ("columns", "thresholds", "beyond", "roots", "same", "usual")
 
@@ -84,7 +85,8 @@ class Grove:
         walk = descended if kernels is None else kernels.descend
         walk(self.columns, self.thresholds, self.beyond, self.roots, inputs, out)
         if len(self.same):
-            out[(arms[:, self.same] != self.usual).any(axis=1)] = UNKNOWN
+            change = np.abs(arms[:, self.same] - self.usual) / np.maximum(np.abs(self.usual), 1.0)
+            out[(change > NEWS).any(axis=1)] = UNKNOWN
         return out.astype(np.float64)
 
     def candidates(self, context: Any, arms: Any) -> Matrix:
@@ -129,10 +131,7 @@ def grown(history: Feedback, rng: np.random.Generator, *, trees: int) -> Grove:
 
 def joined(contexts: Matrix, arms: Matrix) -> Array:
     """Return contexts and arms side by side, as trees compare them: in float32."""
-    inputs = np.empty((len(arms), contexts.shape[1] + arms.shape[1]), np.float32)
-    for part, values in ((slice(contexts.shape[1]), contexts), (slice(contexts.shape[1], None), arms)):
-        inputs[:, part] = values.clip(-checks.LARGEST, checks.LARGEST)
-    return inputs
+    return np.hstack([contexts, arms], dtype=np.float32, casting="same_kind")
 
 
 def descended(
