@@ -469,7 +469,7 @@ def test_trees_remember_what_the_others_remember(rule: Any) -> None:
     assert evidence.estimate.mean[0] == pytest.approx(evidence.weights @ evidence.rewards, abs=1e-4)
 
 
-@pytest.mark.parametrize("trees", [-1, 2.5, "many", True])
-def test_a_bad_number_of_trees_is_refused(trees: Any) -> None:
+@pytest.mark.parametrize("trees", [-1, True])
+def test_a_bad_number_of_trees_is_refused(trees: int) -> None:
     with pytest.raises(ValueError, match="trees must be a whole number"):
         C3(trees=trees)
