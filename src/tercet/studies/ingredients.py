@@ -22,7 +22,6 @@ OURS, MEAN = "C3", "mean of all"
 WITHOUT: dict[str, dict[str, Any]] = {
     "one perceptron": {"hidden": (64,)},
     "one perceptron, Algorithm 1": {"hidden": (64,), "training": Training()},
-    "no trees": {"trees": 0},
     "AdamW alone": {"training": LeaveOneOut(hidden_rate=None)},
     "no dropout": {"training": LeaveOneOut(dropout=0.0)},
     "a quarter of the training": {"training": LeaveOneOut(epochs=10, steps=75)},
