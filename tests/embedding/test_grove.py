@@ -11,7 +11,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from tercet import C3, CheckpointError, Feedback
 from tercet import checkpoint as checkpoints
 from tercet.embedding import grove as module
-from tercet.embedding.grove import UNKNOWN, Grove, descended, grown, joined
+from tercet.embedding.grove import UNKNOWN, Grove, descended, grown, scaled
 from tercet.embedding.options import LeaveOneOut
 
 QUICK = LeaveOneOut(epochs=1, steps=5, width=8)
@@ -37,18 +37,27 @@ def planted(history: Feedback, *, trees: int = 7, seed: int = 0) -> Grove:
 @given(seed=st.integers(0, 1000), n=st.integers(1, 60))
 def test_leaves_are_those_of_scikit_learn(seed: int, n: int) -> None:
     history = log(n, seed=seed)
-    inputs = joined(history.contexts, history.arms)
+    centre, scale = np.array([0.5, 0.0, 0.0]), np.array([1.0, 2.0, 1.0])
+    inputs = scaled(history.contexts, history.arms, centre, scale)
     model = ExtraTreesRegressor(5, random_state=seed).fit(inputs, history.rewards)
-    ours = Grove(**module._nodes(model), same=np.empty(0, int), usual=np.empty(0), context_dim=2, arm_dim=1)
+    ours = Grove(
+        **module._nodes(model),
+        centre=centre,
+        scale=scale,
+        same=np.empty(0, int),
+        usual=np.empty(0),
+        context_dim=2,
+        arm_dim=1,
+    )
     asked = log(40, seed=seed + 1)
-    theirs = model.apply(joined(asked.contexts, asked.arms)) + ours.roots
+    theirs = model.apply(scaled(asked.contexts, asked.arms, centre, scale)) + ours.roots
     np.testing.assert_array_equal(ours(asked.contexts, asked.arms), ours.beyond[theirs])
 
 
 @pytest.mark.skipif(KERNELS is None, reason="Numba can not cache here, so that NumPy is all there is")
 def test_numpy_and_numba_walk_alike() -> None:
     grove, asked = planted(log()), log(50, seed=1)
-    inputs = joined(asked.contexts, asked.arms)
+    inputs = scaled(asked.contexts, asked.arms, grove.centre, grove.scale)
     one, other = np.empty((2, 50, grove.trees), np.int32)
     one, other = one.astype(np.int32), other.astype(np.int32)
     parts = grove.columns, grove.thresholds, grove.beyond, grove.roots, inputs
@@ -83,6 +92,17 @@ def test_a_long_history_is_learned_in_part(monkeypatch: pytest.MonkeyPatch) -> N
     assert planted(log()).leaves <= 7 * 50
 
 
+def test_a_date_in_seconds_is_told_apart_by_the_second() -> None:
+    history, asked = log(), log(50, seed=1)
+
+    def dated(rows: Feedback) -> Feedback:
+        return replace(rows, contexts=1.7e9 + 10 * rows.contexts)
+
+    late, plain = planted(dated(history)), planted(history)
+    one = late(dated(asked).contexts, asked.arms)
+    assert (one == plain(asked.contexts, asked.arms)).mean() > 0.99
+
+
 def test_equal_rewards_need_one_leaf() -> None:
     grove = planted(log(30, rewards=np.ones(30)))
     assert (grove.leaves, grove.trees) == (7, 7)
@@ -115,12 +135,12 @@ def test_arrays_make_the_same_trees_again() -> None:
     np.testing.assert_array_equal(again(asked.contexts, asked.arms), grove(asked.contexts, asked.arms))
 
 
-@pytest.mark.parametrize("name", ["columns", "beyond", "roots", "same"])
+@pytest.mark.parametrize("name", ["columns", "beyond", "roots", "same", "scale"])
 @pytest.mark.parametrize("value", [-5, 10**6])
 def test_damaged_trees_are_refused(name: str, value: int) -> None:
     arrays, spec = planted(log()).to_arrays()
     damaged = np.append(arrays[name], np.int32(0))[: max(len(arrays[name]), 1)].copy()
-    damaged[0] = value
+    damaged[0] = min(value, 0) if name == "scale" else value
     with pytest.raises(ValueError, match=r"grove|never varied"):
         Grove.from_arrays(arrays | {name: damaged}, spec)
 

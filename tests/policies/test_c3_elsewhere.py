@@ -7,6 +7,7 @@ import pytest
 
 from tercet import C3, Decay, Feedback
 from tercet.embedding.options import LeaveOneOut
+from tercet.policies import c3_fit, early
 
 COLUMNS = {
     "contexts": np.random.default_rng(0).normal(size=(40, 3)),
@@ -58,6 +59,13 @@ ODD: dict[str, dict[str, Any]] = {
     "times backwards": {"times": np.arange(40.0)[::-1]},
     "times ever farther apart": {"times": np.exp(np.linspace(0, 60, 40))},
 }
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_what_holds_without_trees_holds_with_them(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(c3_fit, "TREES_FROM", 40)  # as if these histories were long
+    monkeypatch.setattr(early, "LAST", 40)
+    test_whatever_the_history_beliefs_are_finite_and_go_on_learning(name, 40)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 5, 19, 40])

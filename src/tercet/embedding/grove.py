@@ -14,6 +14,7 @@ import numpy as np
 
 from tercet import checks, compiled, threads
 from tercet.checks import Array, Matrix, Vector
+from tercet.embedding.inference import REACH, scaling
 from tercet.types import Feedback
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ LEARNED = 50_000  # outcomes that trees grow on, at most; all of them are rememb
 UNKNOWN = -1  # the leaf of an arm unlike any that the trees have learned from
 NEWS = 0.1  # change of a value that never varied, in units of itself (1 at least): less is none
 KERNELS = "tercet.embedding.grove_kernels"
-ARRAYS = ("columns", "thresholds", "beyond", "roots", "same", "usual")
+ARRAYS = ("columns", "thresholds", "beyond", "roots", "centre", "scale", "same", "usual")
 
 
 @final
@@ -40,6 +41,10 @@ class Grove:
     thresholds: Array
     beyond: Array  # the node where larger values go; of a leaf, its number
     roots: Array
+    centre: (
+        Vector  # of contexts and arms: float32, in which trees compare, has few digits for what is far off
+    )
+    scale: Vector
     same: Array  # columns of the arms that never varied
     usual: Vector  # their only values
     context_dim: int
@@ -49,16 +54,20 @@ class Grove:
         nodes, inner = np.arange(len(self.columns)), self.columns >= 0
         if not (len(self.thresholds) == len(self.beyond) == len(nodes)) or not len(self.roots):
             raise ValueError("a grove needs trees, and a column, a threshold and a way beyond for each node")
+        width = self.context_dim + self.arm_dim
         # Whoever walks only forward and stops at a leaf comes to an end.
         forward = (self.beyond > nodes + 1) & (self.beyond < len(nodes)) & (nodes < len(nodes) - 1)
         numbered = np.sort(self.beyond[~inner])
         if not (
             forward[inner].all()
             and np.array_equal(numbered, np.arange(len(numbered)))
-            and self.columns.max(initial=-1) < self.context_dim + self.arm_dim
+            and self.columns.max(initial=-1) < width
             and np.isin(self.roots, nodes).all()
         ):
             raise ValueError("the nodes of a grove must lead to leaves; these do not, the file is damaged")
+        checks.vector("centre", self.centre, length=width)
+        if not (checks.vector("scale", self.scale, length=width) > 0).all():
+            raise ValueError("the scale of a grove's inputs must be above 0; the file is damaged")
         if len(self.same) != len(self.usual) or not np.isin(self.same, np.arange(self.arm_dim)).all():
             raise ValueError(f"columns that never varied must be among the arm's {self.arm_dim}")
 
@@ -80,7 +89,8 @@ class Grove:
             raise ValueError(
                 f"contexts and arms must have equal lengths; got {len(contexts)} and {len(arms)}"
             )
-        inputs, out = joined(contexts, arms), np.empty((len(arms), self.trees), np.int32)
+        inputs = scaled(contexts, arms, self.centre, self.scale)
+        out = np.empty((len(arms), self.trees), np.int32)
         kernels = compiled.load(KERNELS)
         walk = descended if kernels is None else kernels.descend
         walk(self.columns, self.thresholds, self.beyond, self.roots, inputs, out)
@@ -111,7 +121,8 @@ def grown(history: Feedback, rng: np.random.Generator, *, trees: int) -> Grove:
     from sklearn.ensemble import ExtraTreesRegressor
 
     rows = history if len(history) <= LEARNED else history[rng.permutation(len(history))[:LEARNED]]
-    inputs = joined(rows.contexts, rows.arms)
+    centre, scale = scaling(rows.joint())
+    inputs = scaled(rows.contexts, rows.arms, centre, scale)
     model = ExtraTreesRegressor(
         trees,
         max_features=1.0 if inputs.shape[1] < MANY else SOME,
@@ -122,6 +133,8 @@ def grown(history: Feedback, rng: np.random.Generator, *, trees: int) -> Grove:
     same = np.flatnonzero((history.arms == history.arms[:1]).all(axis=0))
     return Grove(
         **_nodes(model),
+        centre=centre,
+        scale=scale,
         same=same,
         usual=history.arms[0, same],
         context_dim=history.contexts.shape[1],
@@ -129,9 +142,10 @@ def grown(history: Feedback, rng: np.random.Generator, *, trees: int) -> Grove:
     )
 
 
-def joined(contexts: Matrix, arms: Matrix) -> Array:
-    """Return contexts and arms side by side, as trees compare them: in float32."""
-    return np.hstack([contexts, arms], dtype=np.float32, casting="same_kind")
+def scaled(contexts: Matrix, arms: Matrix, centre: Vector, scale: Vector) -> Array:
+    """Return contexts and arms side by side, as trees compare them."""
+    inputs = (np.hstack([contexts, arms]) - centre) / scale
+    return np.clip(inputs, -REACH, REACH, out=inputs).astype(np.float32)
 
 
 def descended(
