@@ -469,6 +469,19 @@ def test_trees_remember_what_the_others_remember(rule: Any) -> None:
     assert evidence.estimate.mean[0] == pytest.approx(evidence.weights @ evidence.rewards, abs=1e-4)
 
 
+@pytest.mark.slow
+def test_ctrl_c_while_trees_grow_keeps_the_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    expected = decisions(fitted(long(), trees=0))
+    monkeypatch.setattr(c3_fit, "grown", interrupted)
+    with pytest.warns(UserWarning, match="does without"):
+        policy = fitted(long(), trees=8)
+    assert decisions(policy) == expected
+    assert len(policy) == c3_fit.TREES_FROM
+
+
 @pytest.mark.parametrize("trees", [-1, True])
 def test_a_bad_number_of_trees_is_refused(trees: int) -> None:
     with pytest.raises(ValueError, match="trees must be a whole number"):

@@ -197,7 +197,8 @@ class C3:
     def fit(self, history: Feedback, rng: np.random.Generator, *, remember: bool = True) -> None:
         """Train phi on the history (Algorithm 1), then remember its outcomes as references.
 
-        Ctrl-C ends the training early and keeps phi's best epoch; before the first, nothing changes.
+        Ctrl-C ends the training early and keeps phi's best epoch; before the first, nothing changes. Later,
+        while trees grow, it does without them.
         """
         found = c3_fit.fitted(self, history, rng, remember=remember)
         state = State(

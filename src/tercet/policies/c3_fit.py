@@ -1,5 +1,6 @@
 """From a history to views: C3's phi trained, and what its user left open chosen."""
 
+import warnings
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING
@@ -68,8 +69,11 @@ def fitted(policy: "C3", history: Feedback, rng: np.random.Generator, *, remembe
     views, kinds, folds = _viewed(policy, history, rng)
     surprises, reliability = corrections(policy, views, history, remember=remember)
     if folds and surprises is None and _grows(policy, history):
-        kinds = [*kinds, _grove(policy, history, folds, rng)]
-        views = _set_apart(together(kinds, history, _fixed(policy)), history)
+        try:
+            kinds = [*kinds, _grove(policy, history, folds, rng)]
+            views = _set_apart(together(kinds, history, _fixed(policy)), history)
+        except KeyboardInterrupt:
+            warnings.warn("growing trees was interrupted; C3 does without them", stacklevel=3)
     return Fitted(views=views, surprises=surprises, reliability=reliability)
 
 
