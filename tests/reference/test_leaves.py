@@ -124,6 +124,7 @@ def test_arrays_make_the_same_memory_again() -> None:
         ([[0, 5, 10]], [1.0], "4 columns"),
         ([[0, 5, 10, 20]], [1.0], "numbers of leaves"),
         ([[0, 5, 10, -2]], [1.0], "numbers of leaves"),
+        ([[0, 5, 10, 1e12]], [1.0], "numbers of leaves"),
         ([[0, 5, 10, 15.5]], [1.0], "numbers of leaves"),
         ([[0, 5, 10, np.nan]], [1.0], "finite"),
         ([[0, 5, 10, 15]], [1.5], r"\[0, 1\]"),

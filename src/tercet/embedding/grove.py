@@ -41,9 +41,7 @@ class Grove:
     thresholds: Array
     beyond: Array  # the node where larger values go; of a leaf, its number
     roots: Array
-    centre: (
-        Vector  # of contexts and arms: float32, in which trees compare, has few digits for what is far off
-    )
+    centre: Vector  # of context and arm; trees compare in float32, which has few digits for what is far off
     scale: Vector
     same: Array  # columns of the arms that never varied
     usual: Vector  # their only values

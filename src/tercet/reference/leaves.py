@@ -146,10 +146,10 @@ class Leaves:
 
     def _leaves(self, points: Any) -> Array:
         points = checks.matrix("points", points, columns=self.dim)
-        leaves = points.astype(np.int32)
-        if (leaves != points).any() or leaves.min(initial=0) < -1 or leaves.max(initial=0) >= self.leaves:
+        within = points.min(initial=0) >= -1 and points.max(initial=0) < self.leaves
+        if not within or (points % 1).any():
             raise ValueError(f"points must be numbers of leaves, from -1 to {self.leaves - 1}")
-        return leaves
+        return points.astype(np.int32)
 
     def _add(self, leaves: Array, rewards: Vector, sign: int) -> None:
         known = leaves >= 0
