@@ -163,8 +163,7 @@ class Glade:
 
     def near(self) -> Matrix:
         """Return the kernel between the rows that are asked for: the share of trees with both in a leaf."""
-        memory = Leaves(trees=self.seen.dim, leaves=self.seen.leaves)
-        return memory.kernel(self.queries, self.queries)
+        return self.seen.kernel(self.queries, self.queries)
 
 
 def _outcomes_per_mass(weights: Array, masses: Vector) -> float:

@@ -20,7 +20,7 @@ from tercet.types import Posterior
 
 OFFSET, SLOPE = 1.0, 0.5  # how far a curve may be from none: standard deviations
 FLATTEST = 0.2
-STEPS = 10  # of Newton's method: twice as many change nothing
+STEPS = 10  # of Newton's method
 LATELY = 300  # outcomes that a curve is learned from, about: older ones fade, for memory mends much by itself
 # Logits beyond which a mean is moved as one there: no order is lost, and no outcome weighs too much.
 FAR = 9.0
