@@ -19,6 +19,7 @@ from tercet.embedding.leave_one_out import Course
 from tercet.embedding.network import linear
 from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.residual import Residual
+from tercet.embedding.rivals import Implied, implied
 from tercet.embedding.samples import Samples
 from tercet.types import Feedback, Ids
 
@@ -147,6 +148,29 @@ def test_what_is_learned_predicts_the_rows_held_out() -> None:
     found = iwkr.iwkr(kappa, 1 / iwkr.densities(inner), history.rewards[100:])
     # 100 guesses are right 50 times, with a deviation of 5.
     assert ((found > 0.5) == (history.rewards[:100] == 1)).sum() > 85
+
+
+def test_what_is_implied_is_learned_unless_its_source_is_held_out() -> None:
+    history, rng = separable(), np.random.default_rng(0)
+    more = implied(history, rng)
+    assert more is not None
+
+    def phi(implied: Implied | None) -> Residual:
+        found = learn(
+            history, [(0, HELD)], np.random.default_rng(0), dim=3, options=options(), implied=implied,
+            progress=False,
+        )  # fmt: skip
+        return found[0][0]
+
+    def turned(sources: Ids) -> Implied:
+        flipped = np.where(np.isin(more.sources, sources), 1 - more.outcomes.rewards, more.outcomes.rewards)
+        outcomes = Feedback(contexts=more.outcomes.contexts, arms=more.outcomes.arms, rewards=flipped)
+        return Implied(outcomes=outcomes, sources=more.sources)
+
+    others = np.setdiff1d(np.arange(N), HELD)
+    assert same(phi(more), phi(turned(HELD)))
+    assert not same(phi(more), phi(turned(others)))
+    assert not same(phi(more), phi(None))
 
 
 def test_equal_seeds_give_equal_networks_on_any_number_of_cores(monkeypatch: pytest.MonkeyPatch) -> None:

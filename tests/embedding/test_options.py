@@ -95,5 +95,5 @@ def test_impossible_leave_one_out_options_are_refused(changes: dict[str, Any], m
 def test_what_is_given_is_kept_and_what_is_not_given_is_settled(ample: bool) -> None:
     given = LeaveOneOut(epochs=3, width=7)
     assert given.settled(ample=ample) == given
-    size = {"epochs": 80, "width": 384} if ample else {"epochs": 40, "width": 128}
+    size = {"epochs": 80, "width": 384} if ample else {"epochs": 36, "width": 128}
     assert LeaveOneOut(rate=0.5).settled(ample=ample) == LeaveOneOut(rate=0.5, **size)

@@ -12,6 +12,7 @@ from tercet import C3, Decay, Feedback, RandomDrop, Training, Window
 from tercet.embedding.inference import Perceptron
 from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.residual import Residual
+from tercet.environments import tables
 from tercet.environments.classification import Classification
 from tercet.environments.drift import Drift
 from tercet.loop import Streams
@@ -352,8 +353,11 @@ def drifting_worlds(folder: Path) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("worlds", [class_worlds, drifting_worlds])
-@pytest.mark.parametrize("options", [{}, {"hidden": (8,)}])
-def test_a_fit_never_peeks_at_what_is_evaluated(worlds: Any, options: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [{}, {"hidden": (8,)}, {"trees": 4}])
+def test_a_fit_never_peeks_at_what_is_evaluated(
+    worlds: Any, options: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(c3_fit, "TREES_FROM", 60 if "trees" in options else 1_000)
     found, futures = [], []
     for number, world in enumerate(worlds(tmp_path)):
         policy = C3(dim=4, training=QUICK, progress=False, **options)
@@ -486,3 +490,68 @@ def test_ctrl_c_while_trees_grow_keeps_the_networks(monkeypatch: pytest.MonkeyPa
 def test_a_bad_number_of_trees_is_refused(trees: int) -> None:
     with pytest.raises(ValueError, match="trees must be a whole number"):
         C3(trees=trees)
+
+
+def classes(n: int = c3_fit.TREES_FROM, *, seed: int = 0, alone: bool = False) -> Feedback:
+    """Of four arms one pays, the one that the context says; or each by itself, whatever the others do."""
+    rng = np.random.default_rng(seed)
+    contexts, arm = rng.normal(size=(n, 2)), rng.integers(4, size=n)
+    right = (contexts[:, 0] > 0) + 2 * (contexts[:, 1] > 0)
+    chances = 0.5 + 0.4 * np.sin(contexts[:, 0] + arm) if alone else (arm == right).astype(float)
+    return Feedback(contexts=contexts, arms=np.eye(4)[arm], rewards=(rng.random(n) < chances).astype(float))
+
+
+def believed(past: Feedback, **options: Any) -> int | None:
+    found = c3_fit._implied(C3(**options), past, np.random.default_rng(0))
+    return None if found is None else len(found)
+
+
+def test_rivals_are_found_where_a_context_has_one_right_arm() -> None:
+    assert believed(classes()) == believed(classes())
+    assert believed(classes()) is not None
+
+
+@pytest.mark.parametrize(
+    ("past", "options"),
+    [
+        (classes(alone=True), {}),
+        (classes(c3_fit.TREES_FROM - 1), {}),
+        (classes(), {"rivals": False}),
+        (classes(), {"forgetting": Window(count=900)}),
+        (classes(), {"forgetting": Decay(half_life=300.0)}),
+        (waves(c3_fit.TREES_FROM), {}),
+    ],
+    ids=["no rivals", "short", "not wanted", "a window", "fading", "arms on a line"],
+)
+def test_nothing_is_implied_where(past: Feedback, options: dict[str, Any]) -> None:
+    assert believed(past, **options) is None
+
+
+@pytest.mark.slow
+def test_where_arms_are_no_rivals_all_is_as_if_nobody_had_asked() -> None:
+    one, other = (fitted(classes(alone=True), trees=8, rivals=rivals) for rivals in (True, False))
+    assert decisions(one) == decisions(other)
+
+
+@pytest.mark.slow
+def test_who_knows_of_rivals_errs_less_and_goes_on_from_a_file(tmp_path: Path) -> None:
+    rng, table = np.random.default_rng(0), tables.load("digits")
+    logged, asked = np.split(rng.permutation(len(table))[:1_500], [1_200])
+    right = table.labels[logged]
+    arm = np.where(rng.random(len(right)) < 0.5, right, rng.integers(10, size=len(right)))
+    past = Feedback(
+        contexts=table.contexts(logged), arms=np.eye(10)[arm], rewards=(arm == right).astype(float)
+    )
+    errors = {}
+    for rivals in (True, False):
+        policy = fitted(past, trees=20, rivals=rivals)
+        policy.save(tmp_path / "policy.tercet")
+        loaded = C3.load(tmp_path / "policy.tercet")
+        assert loaded.rivals == rivals
+        means, again = (
+            np.array([each.beliefs(context, np.eye(10)).mean for context in table.contexts(asked)])
+            for each in (policy, loaded)
+        )
+        np.testing.assert_array_equal(means, again)
+        errors[rivals] = np.mean((means - np.eye(10)[table.labels[asked]]) ** 2)
+    assert errors[True] < errors[False] / 2

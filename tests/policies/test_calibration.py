@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from scipy.linalg import block_diag
 
 from tercet import Feedback, ReferenceSet, iwkr
-from tercet.embedding.grove import Grove, grown
+from tercet.embedding.grove import grown
+from tercet.embedding.rivals import implied
 from tercet.embedding.unlearned import log_loss
 from tercet.policies import calibration
 from tercet.policies.calibration import (
@@ -29,7 +30,7 @@ from tercet.policies.calibration import (
     weighed,
     weighed_trees,
 )
-from tercet.policies.held_out import Sight
+from tercet.policies.held_out import Glade, Sight
 from tercet.policies.views import View, combined
 
 
@@ -344,22 +345,19 @@ def test_the_walk_downhill_ends_at_the_lowest_loss_and_asks_for_no_bandwidth_twi
     assert len(asked) == len(set(asked))
 
 
-def parts_of(history: Feedback, trained: list[Trained]) -> list[tuple[Grove, Any]]:
-    return [
-        (
-            grown(history[np.delete(np.arange(len(history)), one.held)], np.random.default_rng(1), trees=20),
-            one.held,
-        )
-        for one in trained
-    ]
+def glades_of(history: Feedback, trained: list[Trained]) -> list[Glade]:
+    found = []
+    for one in trained:
+        seen = history[np.delete(np.arange(len(history)), one.held)]
+        found.append(Glade.of(grown(seen, np.random.default_rng(1), trees=20), history, one.held))
+    return found
 
 
 @pytest.mark.parametrize("embed", [arms_only, blind])
 def test_trees_weigh_more_where_the_other_phi_is_blind(embed: Any) -> None:
     history, trained = signs(400), two_folds(400, embed=embed)
-    kind = weighed_trees(
-        grown(history, np.random.default_rng(0), trees=20), parts_of(history, trained), history
-    )
+    whole = grown(history, np.random.default_rng(0), trees=20)
+    kind = weighed_trees(whole, glades_of(history, trained))
     first, trees = together([*weighed(trained, history, fixed()), kind], history, fixed())
     assert first.weight + trees.weight == pytest.approx(1)
     assert (trees.weight > 0.9) == (embed is blind)
@@ -369,9 +367,8 @@ def test_trees_weigh_more_where_the_other_phi_is_blind(embed: Any) -> None:
 
 def test_what_foretells_held_rows_is_bent_to_their_rewards() -> None:
     history, trained = signs(2_000, gap=0.5), two_folds(2_000)
-    kind = weighed_trees(
-        grown(history, np.random.default_rng(0), trees=20), parts_of(history, trained), history
-    )
+    whole = grown(history, np.random.default_rng(0), trees=20)
+    kind = weighed_trees(whole, glades_of(history, trained))
     # Trees of single outcomes are too sure of themselves; on the whole their means then agree with rewards.
     assert kind.curve is not None
     assert kind.curve.slope < 0.9
@@ -383,9 +380,38 @@ def test_what_foretells_held_rows_is_bent_to_their_rewards() -> None:
 
 def test_what_the_user_has_decided_holds_for_trees_too() -> None:
     history, trained = signs(200), two_folds(200)
-    kind = weighed_trees(
-        grown(history, np.random.default_rng(0), trees=20), parts_of(history, trained), history
-    )
+    whole = grown(history, np.random.default_rng(0), trees=20)
+    kind = weighed_trees(whole, glades_of(history, trained))
     decided = fixed(sharpness=3.0, prior=(1.0, 2.0))
     *_, trees = together([*weighed(trained, history, decided), kind], history, decided)
     assert (trees.sharpness, trees.counts, trees.pull, trees.curve) == (3.0, (1.0, 2.0), None, None)
+
+
+def right(n: int = 400, *, seed: int = 0) -> Feedback:
+    """Of three arms one pays: which it is, the context says."""
+    rng = np.random.default_rng(seed)
+    contexts, arm = rng.normal(size=(n, 1)), rng.integers(3, size=n)
+    which = np.searchsorted([-0.5, 0.5], contexts[:, 0])
+    return Feedback(contexts=contexts, arms=np.eye(3)[arm], rewards=(arm == which).astype(float))
+
+
+def beside(contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    return np.hstack([contexts, 3 * arms])
+
+
+def test_what_is_implied_tells_which_kind_is_right_but_not_how_sure_it_is() -> None:
+    history, trained = right(), two_folds(400, embed=beside) + two_folds(400, embed=arms_only, kind=1)
+    more = implied(history, np.random.default_rng(0))
+    assert more is not None
+    alone, together_ = (weighed(trained, history, fixed(bandwidth=0.5), each) for each in (None, more))
+    for before, after in zip(alone, together_, strict=True):
+        assert before.real.all()
+        np.testing.assert_array_equal(after.rewards[after.real], before.rewards)
+        assert after.real.sum() < len(after.real)
+        assert len(after.means) == len(after.masses) == len(after.rewards) == len(after.real)
+        assert [kernel.shape for kernel in after.near] == [kernel.shape for kernel in before.near]
+        # The same references answer: what is implied is asked for, and never in memory here.
+        if before.pull == after.pull:
+            np.testing.assert_allclose(after.means[after.real], before.means)
+    few, many = (together(kinds, history, fixed(bandwidth=0.5))[0].weight for kinds in (alone, together_))
+    assert many > few > 0.5

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tercet import Feedback, ReferenceSet, iwkr
 from tercet.embedding.grove import grown
+from tercet.embedding.rivals import implied
 from tercet.policies import held_out
 from tercet.policies.held_out import Glade, Sight
 from tercet.reference.exact import Estimate
@@ -251,3 +252,48 @@ def test_rows_are_as_near_as_trees_have_them_together() -> None:
     assert near.shape == (20, 20)
     np.testing.assert_array_equal(near, near.T)
     np.testing.assert_allclose(near.diagonal(), 1.0)
+
+
+def played(n: int = 60, *, seed: int = 0) -> Feedback:
+    """Three arms, of which some pay."""
+    rng = np.random.default_rng(seed)
+    return Feedback(
+        contexts=rng.normal(size=(n, 1)),
+        arms=np.eye(3)[np.arange(n) % 3],
+        rewards=rng.integers(2, size=n).astype(float),
+    )
+
+
+def beside(contexts: np.ndarray, arms: np.ndarray) -> np.ndarray:
+    return np.hstack([contexts, arms])
+
+
+def test_what_held_rows_imply_is_asked_for_too() -> None:
+    history, held = played(), np.arange(0, 60, 3)
+    more = implied(history, np.random.default_rng(0))
+    assert more is not None
+    theirs = more.by(held, most=1000).outcomes
+    plain, both = (Sight.of(beside, history, held, each, importance=True) for each in (None, more))
+    np.testing.assert_array_equal(both.rewards, np.append(plain.rewards, theirs.rewards))
+    np.testing.assert_array_equal(both.queries[both.real], plain.queries)
+    np.testing.assert_array_equal(both.queries[~both.real], beside(theirs.contexts, theirs.arms))
+    found = [some.estimate(BANDWIDTH, most=1000) for some in (plain, both)]
+    np.testing.assert_array_equal(found[1].mean[both.real], found[0].mean)
+    np.testing.assert_array_equal(both.near(BANDWIDTH, None), plain.near(BANDWIDTH, None))
+
+
+def test_trees_know_what_others_imply_and_nothing_of_held_rows() -> None:
+    history, held = played(), np.arange(0, 60, 3)
+    more = implied(history, np.random.default_rng(0))
+    assert more is not None
+    others = more.without(held)
+    grove = grown(history[np.delete(np.arange(60), held)], np.random.default_rng(0), trees=20, implied=others)
+    some = Glade.of(grove, history, held, more, others)
+    known = some.seen.estimate(grove(history.contexts, history.arms)).mass.sum()
+    alone = (
+        Glade.of(grove, history, held, more).seen.estimate(grove(history.contexts, history.arms)).mass.sum()
+    )
+    assert known > alone
+    assert some.real.sum() == len(held) < len(some.real)
+    np.testing.assert_array_equal(some.rewards[some.real], history.rewards[held])
+    assert some.near().shape == (20, 20)

@@ -98,6 +98,31 @@ def test_a_kernel_is_the_share_of_trees_that_agree() -> None:
     np.testing.assert_allclose(kernel, (points[:, None] == points).mean(axis=2))
 
 
+@given(seed=st.integers(0, 1000), n=st.integers(0, 30), supposed=st.integers(0, 30))
+def test_what_is_supposed_counts_like_an_outcome_but_is_none(seed: int, n: int, supposed: int) -> None:
+    (points, rewards), (more, theirs), (queries, _) = (
+        fallen(size, seed=seed + number) for number, size in enumerate((n, supposed, 6))
+    )
+    seen, both = memory(points, rewards), memory(np.vstack([points, more]), np.append(rewards, theirs))
+    seen.suppose(more, theirs)
+    np.testing.assert_array_equal(seen.estimate(queries).mean, both.estimate(queries).mean)
+    np.testing.assert_array_equal(seen.estimate(queries).mass, both.estimate(queries).mass)
+    assert (len(seen), len(seen.rewards), seen.shares(queries).shape) == (n, n, (6, n))
+    np.testing.assert_allclose(seen.shares(queries), both.shares(queries)[:, :n])
+
+
+def test_what_is_supposed_outlasts_forgetting_and_files() -> None:
+    (points, rewards), (more, theirs), (queries, _) = fallen(30), fallen(9, seed=1), fallen(6, seed=2)
+    seen, alone = memory(points, rewards), memory(more, theirs)
+    seen.suppose(more, theirs)
+    without = seen.without(np.arange(30), queries[0].astype(float))
+    seen.forget(np.ones(30, bool))
+    again = Leaves.from_arrays(*seen.to_arrays())
+    for one in (seen, again):
+        np.testing.assert_array_equal(one.estimate(queries).mean, alone.estimate(queries).mean)
+    assert vars(without) == vars(alone.estimate(queries[:1]))
+
+
 def test_what_no_leaf_knows_has_no_evidence_and_leaves_none() -> None:
     seen = memory([[-1, -1, -1, -1]], [1.0])
     found = seen.estimate([[-1, -1, -1, -1], [0, 5, 10, 15]])
@@ -135,6 +160,18 @@ def test_bad_outcomes_are_refused_and_change_nothing(points: Any, rewards: Any, 
     seen = memory(*fallen(5))
     with pytest.raises(ValueError, match=wrong):
         seen.append(points, rewards)
+    with pytest.raises(ValueError, match=wrong):
+        seen.suppose(points, rewards)
     assert len(seen) == 5
+    np.testing.assert_array_equal(
+        seen.estimate(fallen(5)[0]).mass, memory(*fallen(5)).estimate(fallen(5)[0]).mass
+    )
     with pytest.raises(ValueError, match="mask of 5"):
         seen.forget([0, 1])
+
+
+@pytest.mark.parametrize("wrong", [np.zeros((2, 3), np.int64), np.zeros((2, 20)), np.full((2, 20), -1)])
+def test_sums_that_fit_no_leaves_are_refused(wrong: np.ndarray) -> None:
+    arrays, spec = memory(*fallen(5)).to_arrays()
+    with pytest.raises(ValueError, match="two counts for each of 20 leaves"):
+        Leaves.from_arrays(arrays | {"supposed": wrong}, spec)

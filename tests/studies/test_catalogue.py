@@ -50,7 +50,7 @@ def test_an_unknown_study_is_told_what_there_is() -> None:
     code, text = tercet("run", "openml")
     assert code == 1
     assert (
-        "`tercet study` has no 'openml'; there are sizes, drift, exploring, alone, elsewhere, ingredients, trees"
+        "`tercet study` has no 'openml'; there are sizes, drift, exploring, alone, elsewhere, ingredients, long"
         in text
     )
 

@@ -20,6 +20,7 @@ from tercet.embedding.network import input_type
 from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.residual import Residual
 from tercet.embedding.residual_network import ResidualNetwork, export
+from tercet.embedding.rivals import Implied
 from tercet.embedding.samples import Samples
 from tercet.embedding.training import bar, own_randomness
 from tercet.types import Feedback, Ids
@@ -36,6 +37,7 @@ class Pupil:
     contexts: Array
     arms: Array
     held: Ids
+    rivals: Array | None = None  # the arms of implied outcomes
 
 
 def learn(
@@ -46,6 +48,7 @@ def learn(
     dim: int,
     bandwidth: float = 1.0,
     options: LeaveOneOut,
+    implied: Implied | None = None,
     followed: bool = False,
     progress: bool,
 ) -> list[tuple[Residual, float]]:
@@ -72,9 +75,17 @@ def learn(
             rng=np.random.default_rng(rng.integers(2**63)),
         )
         networks.append(network)
-        pupils.append(Pupil(phi=network, contexts=contexts, arms=arms, held=held))
+        rivals = None if implied is None else encodings[pieces][1](implied.outcomes.arms)
+        pupils.append(Pupil(phi=network, contexts=contexts, arms=arms, held=held, rivals=rivals))
     losses = teach(
-        pupils, history, rng, bandwidth=bandwidth, options=options, followed=followed, progress=progress
+        pupils,
+        history,
+        rng,
+        bandwidth=bandwidth,
+        options=options,
+        implied=implied,
+        followed=followed,
+        progress=progress,
     )
     phis = [export(network, *encodings[pieces]) for network, (pieces, _) in zip(networks, plans, strict=True)]
     return list(zip(phis, losses, strict=True))
@@ -87,6 +98,7 @@ def teach(
     *,
     bandwidth: float = 1.0,
     options: LeaveOneOut,
+    implied: Implied | None = None,
     followed: bool = False,
     progress: bool,
 ) -> list[float]:
@@ -104,17 +116,25 @@ def teach(
 
         def one(pupil: Pupil, own: np.random.Generator) -> Course:
             torch.set_num_threads(1)  # more gain little on small batches, and cost much on busy cores
+            dtype = input_type(pupil.phi)
             samples = Samples.of(
-                pupil.contexts,
-                pupil.arms,
-                history.rewards,
-                interval,
-                dtype=input_type(pupil.phi),
-                device=device,
+                pupil.contexts, pupil.arms, history.rewards, interval, dtype=dtype, device=device
             )
+            more = None
+            if implied is not None and pupil.rivals is not None:
+                known = np.flatnonzero(~np.isin(implied.sources, pupil.held))
+                rows, rewards = implied.sources[known], implied.outcomes.rewards[known]
+                more = Samples.of(pupil.contexts[rows], pupil.rivals[known], rewards, interval[rows],
+                                  dtype=dtype, device=device)  # fmt: skip
             seen = own.permutation(np.setdiff1d(np.arange(len(history)), pupil.held))
             course = Course(phi=pupil.phi.to(device), options=options, rng=own, bandwidth=bandwidth)
-            course.run(samples[seen], samples[pupil.held], go_on=lambda: not stop.is_set(), advance=advance)
+            course.run(
+                samples[seen],
+                samples[pupil.held],
+                implied=more,
+                go_on=lambda: not stop.is_set(),
+                advance=advance,
+            )
             pupil.phi.to("cpu")
             return course
 

@@ -15,13 +15,16 @@ import numpy as np
 from tercet import checks, compiled, threads
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.inference import REACH, scaling
+from tercet.embedding.rivals import Implied
 from tercet.types import Feedback
 
 if TYPE_CHECKING:
     from sklearn.ensemble import ExtraTreesRegressor
 
 MANY, SOME = 100, 25  # columns from which on a split chooses from some of them only
+ARMS = 1 / 3  # then there are so many columns of arms for each of the context
 LEARNED = 50_000  # outcomes that trees grow on, at most; all of them are remembered
+IMPLIED = 25_000  # outcomes of rivals that they grow on too, at most
 UNKNOWN = -1  # the leaf of an arm unlike any that the trees have learned from
 NEWS = 0.1  # change of a value that never varied, in units of itself (1 at least): less is none
 KERNELS = "tercet.embedding.grove_kernels"
@@ -114,29 +117,41 @@ class Grove:
         return cls(**parts, context_dim=int(spec["context_dim"]), arm_dim=int(spec["arm_dim"]))
 
 
-def grown(history: Feedback, rng: np.random.Generator, *, trees: int) -> Grove:
-    """Return trees that have learned these outcomes; chance makes them differ."""
+def grown(
+    history: Feedback, rng: np.random.Generator, *, trees: int, implied: Implied | None = None
+) -> Grove:
+    """Return trees that have learned these outcomes, and what they imply; chance makes them differ."""
     from sklearn.ensemble import ExtraTreesRegressor
 
     rows = history if len(history) <= LEARNED else history[rng.permutation(len(history))[:LEARNED]]
     centre, scale = scaling(rows.joint())
-    inputs = scaled(rows.contexts, rows.arms, centre, scale)
+    inputs, rewards = scaled(rows.contexts, rows.arms, centre, scale), rows.rewards
+    if implied is not None:
+        more = implied.outcomes
+        inputs = np.vstack([inputs, scaled(more.contexts, more.arms, centre, scale)])
+        rewards = np.concatenate([rewards, more.rewards])
+    # Of many columns the few of arms would seldom be drawn: repeated, they are as many as they are worth.
+    contexts, arms = history.contexts.shape[1], history.arms.shape[1]
+    times = max(1, round(ARMS * contexts / max(arms, 1))) if contexts + arms >= MANY else 1
     model = ExtraTreesRegressor(
         trees,
-        max_features=1.0 if inputs.shape[1] < MANY else SOME,
+        max_features=1.0 if contexts + arms < MANY else SOME,
         random_state=int(rng.integers(2**31)),
         n_jobs=threads.cores(),
     )
-    model.fit(inputs, rows.rewards)
+    model.fit(np.hstack([inputs, np.tile(inputs[:, contexts:], times - 1)]), rewards)
+    nodes = _nodes(model)
+    again = nodes["columns"] >= contexts
+    nodes["columns"][again] = contexts + (nodes["columns"][again] - contexts) % arms
     same = np.flatnonzero((history.arms == history.arms[:1]).all(axis=0))
     return Grove(
-        **_nodes(model),
+        **nodes,
         centre=centre,
         scale=scale,
         same=same,
         usual=history.arms[0, same],
-        context_dim=history.contexts.shape[1],
-        arm_dim=history.arms.shape[1],
+        context_dim=contexts,
+        arm_dim=arms,
     )
 
 

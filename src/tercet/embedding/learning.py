@@ -11,6 +11,7 @@ import numpy as np
 from tercet.embedding.inference import Phi, scaling
 from tercet.embedding.options import LeaveOneOut, Training
 from tercet.embedding.residual import Residual
+from tercet.embedding.rivals import Implied
 from tercet.types import Feedback, Ids
 
 
@@ -71,6 +72,7 @@ def learn_committee(
     dim: int,
     bandwidth: float,
     options: LeaveOneOut,
+    implied: Implied | None,
     followed: bool,
     progress: bool,
 ) -> list[tuple[Residual, float]]:
@@ -84,6 +86,7 @@ def learn_committee(
         dim=dim,
         bandwidth=bandwidth,
         options=options,
+        implied=implied,
         followed=followed,
         progress=progress,
     )

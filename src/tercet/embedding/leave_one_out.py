@@ -42,21 +42,36 @@ class Course:
     room: "Room" = field(default_factory=lambda: Room())
 
     def run(
-        self, learned: Samples, held: Samples, *, go_on: Callable[[], bool], advance: Callable[[float], None]
+        self,
+        learned: Samples,
+        held: Samples,
+        *,
+        implied: Samples | None = None,
+        go_on: Callable[[], bool],
+        advance: Callable[[float], None],
     ) -> None:
-        """Train, and leave phi where it predicts the held-out rows best."""
+        """Train, and leave phi where it predicts the held-out rows best.
+
+        What is implied is learned from too, in as many steps as without it, but it is no reference later.
+        """
         try:
-            self._train(learned, held, go_on, advance)
+            self._train(learned, held, implied, go_on, advance)
         finally:
             if self.best:
                 self.phi.load_state_dict(self.best)
             self.phi.eval()
 
     def _train(
-        self, learned: Samples, held: Samples, go_on: Callable[[], bool], advance: Callable[[float], None]
+        self,
+        learned: Samples,
+        held: Samples,
+        implied: Samples | None,
+        go_on: Callable[[], bool],
+        advance: Callable[[float], None],
     ) -> None:
         mean = float(learned.rewards.mean()) if len(learned) else 0.5
-        groups = _Groups(learned.interval.cpu().numpy(), self.options)
+        everything = learned if implied is None else learned.followed_by(implied)
+        groups = _Groups(everything.interval.cpu().numpy(), self.options)
         if groups.size < 2:
             return
         assert self.options.epochs is not None
@@ -67,7 +82,7 @@ class Course:
         phi = self.phi if isinstance(self.phi, ResidualNetwork) and drawn.is_cuda else None
 
         def descend() -> None:
-            rows = learned.take(drawn.ravel())
+            rows = everything.take(drawn.ravel())
             points = self._embed(rows, checked=phi is None).reshape(*drawn.shape, -1)
             rewards = rows.rewards.reshape(drawn.shape).to(points.dtype)
             predicted = predictions(points, rewards, mean=mean, prior=self.options.prior,

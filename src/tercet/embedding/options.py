@@ -95,7 +95,7 @@ class LeaveOneOut:
     epochs, steps : times that the history is gone through, and in how many steps at least: a small history
         is gone through more often.
     width : hidden units of our own networks.
-        None, here or as epochs: 128 units and 40 epochs; our own networks have 384 and 80 where a GPU trains
+        None, here or as epochs: 128 units and 36 epochs; our own networks have 384 and 80 where a GPU trains
         them on more than 10,000 outcomes, which takes little longer there.
     batch : rows in a step, which are compared with each other.
     rate, hidden_rate : highest step sizes (they rise and fall once) of AdamW, and of Muon for the matrices
@@ -142,5 +142,5 @@ class LeaveOneOut:
         >>> options.epochs, options.width
         (10, 384)
         """
-        epochs, width = (80, 384) if ample else (40, 128)
+        epochs, width = (80, 384) if ample else (36, 128)
         return replace(self, epochs=self.epochs or epochs, width=self.width or width)

@@ -71,6 +71,9 @@ class C3:
     trees
         Random trees that learn a history of 1,000 outcomes and more beside the networks, unless it drifts
         (docs/c3.md); 0: none.
+    rivals
+        Learn from a reward of 1 that no other arm would have paid, if a history of 1,000 outcomes and more
+        shows that arms are such rivals. Nothing of it is assumed where the history drops or fades outcomes.
     phi
         Use this instead: any callable from paired rows (n x context, n x arm) to n x dim, or a torch
         module of two such arguments, which `fit` trains.
@@ -126,6 +129,7 @@ class C3:
     dim: int = 16
     hidden: Sequence[int] | None = None
     trees: int = 100
+    rivals: bool = True
     phi: Any = None
     bandwidth: float | None = None
     sharpness: float | None = None
@@ -215,6 +219,9 @@ class C3:
             memories = threads.each(lambda view: self._memory_of(history, state, view), state.views)
             for view, memory in zip(state.views, memories, strict=True):
                 view.references = memory
+                if found.implied is not None and isinstance(memory, Leaves):
+                    more = found.implied.outcomes
+                    memory.suppose(view.embed(more.contexts, more.arms), more.rewards)
             state.timed = history.times is not None
             self._forget(state)
         object.__setattr__(self, "state", state)

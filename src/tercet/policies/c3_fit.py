@@ -1,29 +1,33 @@
 """From a history to views: C3's phi trained, and what its user left open chosen."""
 
 import warnings
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tercet.embedding.apart import FAR, Apart
-from tercet.embedding.grove import grown
+from tercet.embedding.grove import IMPLIED, grown
 from tercet.embedding.inference import Perceptron, Phi
 from tercet.embedding.learning import Shape, learn, learn_committee, on_gpu
 from tercet.embedding.options import LeaveOneOut
 from tercet.embedding.residual import Residual
-from tercet.embedding.unlearned import unlearned
+from tercet.embedding.rivals import Implied, implied
+from tercet.embedding.unlearned import log_loss, unlearned
 from tercet.policies.calibration import (
     Fixed,
     Kind,
     Trained,
     convene,
+    foretold_by_trees,
     mean_reward,
     together,
     weighed,
     weighed_trees,
 )
+from tercet.policies.held_out import Glade
 from tercet.policies.reliability import Reliability
 from tercet.policies.surprises import Surprises, noticed
 from tercet.policies.views import View
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 
 LEAST = 20  # outcomes: fewer neither train a network nor choose a bandwidth
 TREES_FROM = 1_000  # outcomes that trees learn from, at least: views of fewer may still change
+JUDGED, JUDGES, PARTS = 4_000, 40, 4  # outcomes, trees and folds that tell whether arms are rivals
+LIKELY = 1.5  # standard errors by which trees must foretell better so
 SMALL = 10_000  # outcomes up to which there are networks of each kind, and the features themselves are a view
 PIECES = (0, 48)  # of a column, by kind of network
 FOLDS = 2  # each held out from one network of a kind
@@ -62,35 +68,48 @@ class Fitted:
     views: list[View]
     surprises: Surprises | None
     reliability: Reliability | None
+    implied: Implied | None = None  # outcomes that trees know of beside those of the history
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class _Seen:
+    """The views of a history and, if they were weighed, how: their kinds, rows held out, what was implied."""
+
+    views: list[View]
+    kinds: list[Kind] = field(default_factory=list)
+    folds: list[Ids] = field(default_factory=list)
+    implied: Implied | None = None
 
 
 def fitted(policy: "C3", history: Feedback, rng: np.random.Generator, *, remember: bool) -> Fitted:
     """Return what a history teaches."""
-    views, kinds, folds = _viewed(policy, history, rng)
-    surprises, reliability = corrections(policy, views, history, remember=remember)
-    if folds and surprises is None and _grows(policy, history):
+    seen = _viewed(policy, history, rng)
+    surprises, reliability = corrections(policy, seen.views, history, remember=remember)
+    if seen.folds and surprises is None and _grows(policy, history):
         try:
-            kinds = [*kinds, _grove(policy, history, folds, rng)]
+            more = None if seen.implied is None else seen.implied.some(IMPLIED, rng)
+            kinds = [*seen.kinds, _grove(policy, history, seen, more, rng)]
             views = _set_apart(together(kinds, history, _fixed(policy)), history)
+            return Fitted(views=views, surprises=None, reliability=reliability, implied=more)
         except KeyboardInterrupt:
             warnings.warn("growing trees was interrupted; C3 does without them", stacklevel=3)
-    return Fitted(views=views, surprises=surprises, reliability=reliability)
+    return Fitted(views=seen.views, surprises=surprises, reliability=reliability)
 
 
-def _viewed(
-    policy: "C3", history: Feedback, rng: np.random.Generator
-) -> tuple[list[View], list[Kind], list[Ids]]:
-    """Return the views of a history; if they were weighed, their kinds too, and what rows each held out."""
+def _viewed(policy: "C3", history: Feedback, rng: np.random.Generator) -> _Seen:
+    """Return what networks and features see of a history."""
     options = replace(policy.training, importance=policy.importance)  # learn what is decided with
     if ours(policy) and len(history) < LEAST:
-        return renewed(policy, [], history, rng, first=0), [], []
+        return _Seen(views=renewed(policy, [], history, rng, first=0))
     ample = ours(policy) and len(history) > SMALL and on_gpu()
     if isinstance(options, LeaveOneOut):
         options = options.settled(ample=ample)
     choosing = isinstance(options, LeaveOneOut) and len(history) >= LEAST
     folds = _folds(len(history), rng, count=FOLDS if ours(policy) else 1) if choosing else []
+    more = None
     if ours(policy) and isinstance(options, LeaveOneOut):
-        trained = _committee(policy, history, folds, rng, options, ample=ample)
+        more = _implied(policy, history, rng)
+        trained = _committee(policy, history, folds, rng, options, more, ample=ample)
     else:
         embed = learn(
             policy.phi,
@@ -103,11 +122,12 @@ def _viewed(
             held=folds[0] if folds else None,
         )
         if not choosing:
-            return [usual(policy, embed, mean=mean_reward(history))], [], []
+            return _Seen(views=[usual(policy, embed, mean=mean_reward(history))])
         trained = [Trained(embed=embed, kind=0, held=folds[0], own=policy.phi is not None)]
-    kinds = weighed(trained, history, _fixed(policy))
+    kinds = weighed(trained, history, _fixed(policy), more)
     views = _set_apart(together(kinds, history, _fixed(policy)), history)
-    return views, kinds, [one.held for one in trained if one.kind == trained[0].kind]
+    folds = [one.held for one in trained if one.kind == trained[0].kind]
+    return _Seen(views=views, kinds=kinds, folds=folds, implied=more)
 
 
 def ours(policy: "C3") -> bool:
@@ -163,14 +183,50 @@ def _grows(policy: "C3", history: Feedback) -> bool:
     return bool(policy.trees) and enough and ours(policy) and not isinstance(policy.forgetting, Decay)
 
 
-def _grove(policy: "C3", history: Feedback, folds: list[Ids], rng: np.random.Generator) -> Kind:
+def _implied(policy: "C3", history: Feedback, rng: np.random.Generator) -> Implied | None:
+    """Return what outcomes imply of other arms, if trees that believe it foretell unseen outcomes better."""
+    forgets = policy.forgetting not in ("auto", None)  # what is implied would outlast what implied it
+    if not policy.rivals or forgets or len(history) < TREES_FROM:
+        return None
+    luck = deepcopy(rng)  # where arms are no rivals, all is as if nobody had asked
+    some = history[luck.permutation(len(history))[:JUDGED]]
+    believed = implied(some, luck)
+    if believed is None:
+        return None
+    folds, losses = np.array_split(luck.permutation(len(some)), PARTS), []
+    for each in (None, believed):
+        glades = [_glade(some, held, None, each, luck, trees=JUDGES) for held in folds]
+        _, _, foretold, rewards = foretold_by_trees(glades)
+        losses.append(log_loss(foretold, rewards))
+    gained = losses[0] - losses[1]
+    likely = gained.mean() > LIKELY * gained.std() / len(gained) ** 0.5
+    return implied(history, luck) if likely else None
+
+
+def _glade(
+    history: Feedback,
+    held: Ids,
+    asked: Implied | None,
+    learned: Implied | None,
+    rng: np.random.Generator,
+    *,
+    trees: int,
+) -> Glade:
+    """Return how trees foretell held rows, from all others and what is learned from these."""
+    learned = None if learned is None else learned.without(held)
+    grove = grown(history[np.delete(np.arange(len(history)), held)], rng, trees=trees, implied=learned)
+    return Glade.of(grove, history, held, asked, learned)
+
+
+def _grove(
+    policy: "C3", history: Feedback, seen: _Seen, more: Implied | None, rng: np.random.Generator
+) -> Kind:
     """Return the kind of trees that have learned all of the history, weighed by others that have not."""
     # Half as many foretell nearly as well; and what they hold out would be missed in those that decide.
     some = -(-policy.trees // 2)
-    seen = {id(held): np.delete(np.arange(len(history)), held) for held in folds}
-    parts = {key: grown(history[rows], rng, trees=some) for key, rows in seen.items()}
-    whole = grown(history, rng, trees=policy.trees)
-    return weighed_trees(whole, [(parts[id(held)], held) for held in folds], history)
+    glades = [_glade(history, held, seen.implied, more, rng, trees=some) for held in seen.folds]
+    whole = grown(history, rng, trees=policy.trees, implied=more)
+    return weighed_trees(whole, glades)
 
 
 def _fixed(policy: "C3") -> Fixed:
@@ -189,6 +245,7 @@ def _committee(
     folds: list[Ids],
     rng: np.random.Generator,
     options: LeaveOneOut,
+    more: Implied | None,
     *,
     ample: bool,
 ) -> list[Trained]:
@@ -206,6 +263,7 @@ def _committee(
             dim=policy.dim,
             bandwidth=policy.bandwidth or BANDWIDTH,
             options=options,
+            implied=more,
             followed=followed,
             progress=policy.progress,
         )
@@ -222,8 +280,8 @@ def _committee(
         networks += [Trained(embed=plain, kind=len(PIECES), held=held) for held in folds]
     elif ample:
         best = int(np.argmin(losses))
-        more, _ = trained([(PIECES[best], held) for held in (*folds, folds[-1])])
-        networks = [networks[best], *more]
+        others, _ = trained([(PIECES[best], held) for held in (*folds, folds[-1])])
+        networks = [networks[best], *others]
     return networks
 
 

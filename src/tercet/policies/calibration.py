@@ -15,6 +15,7 @@ from tercet import threads
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.grove import Grove
 from tercet.embedding.inference import Phi
+from tercet.embedding.rivals import Implied
 from tercet.embedding.unlearned import log_loss
 from tercet.policies.held_out import MANY_REFERENCES, REFERENCES, Glade, Sight
 from tercet.policies.reliability import Reliability, likeliest
@@ -70,8 +71,9 @@ class Kind:
     means: Vector
     masses: Vector
     sharpest: float  # what luck allows
-    near: list[Matrix]  # kernels between the rows that are asked for together
+    near: list[Matrix]  # kernels between the real rows that are asked for together
     rewards: Vector
+    real: Array  # rows that somebody saw: what others imply tells which view is right, not how sure it is
     curve: Reliability | None = None
 
 
@@ -80,31 +82,50 @@ def convene(trained: list[Trained], history: Feedback, fixed: Fixed) -> list[Vie
     return together(weighed(trained, history, fixed), history, fixed)
 
 
-def weighed(trained: list[Trained], history: Feedback, fixed: Fixed) -> list[Kind]:
+def weighed(
+    trained: list[Trained], history: Feedback, fixed: Fixed, implied: Implied | None = None
+) -> list[Kind]:
     """Return the kinds of phis, with what their held-out rows say of them."""
     mean = mean_reward(history)
     sights = threads.each(
-        lambda one: Sight.of(one.embed, history, one.held, importance=fixed.importance), trained
+        lambda one: Sight.of(one.embed, history, one.held, implied, importance=fixed.importance), trained
     )
     # Outcomes without times fade by their number, which nothing is chosen by.
     half_life = None if history.times is None else fixed.half_life
-    kinds = []
-    for number in sorted({one.kind for one in trained}):
+
+    def kind(number: int) -> Kind:
         members = [i for i, one in enumerate(trained) if one.kind == number]
         phis = list({id(trained[i].embed): trained[i].embed for i in members}.values())
         own = trained[members[0]].own
-        kinds.append(_kind(phis, [sights[i] for i in members], half_life, mean, fixed, own=own))
-    return kinds
+        return _kind(phis, [sights[i] for i in members], half_life, mean, fixed, own=own)
+
+    return threads.each(kind, sorted({one.kind for one in trained}))
 
 
-def weighed_trees(whole: Grove, parts: list[tuple[Grove, Ids]], history: Feedback) -> Kind:
+def weighed_trees(whole: Grove, glades: list[Glade]) -> Kind:
     """Return the kind of a grove, as others like it foretell rows that they have not learned from.
 
     Leaves have no bandwidth to choose.
     """
-    mean = mean_reward(history)
-    glades = [Glade.of(grove, history, held) for grove, held in parts]
-    rewards = np.concatenate([history.rewards[glade.asked] for glade in glades])
+    pull, curve, means, rewards = foretold_by_trees(glades)
+    return Kind(
+        phis=[whole],
+        bandwidth=1.0,
+        pull=pull,
+        curve=curve,
+        means=means,
+        masses=np.concatenate([glade.estimate().mass for glade in glades]),
+        sharpest=LUCK * float(np.median([glade.sharpest() for glade in glades])),
+        near=[glade.near() for glade in glades],
+        rewards=rewards,
+        real=np.concatenate([glade.real for glade in glades]),
+    )
+
+
+def foretold_by_trees(glades: list[Glade]) -> tuple[float, Reliability, Vector, Vector]:
+    """Return the pull and the curve that foretell held-out rewards best, their means, and the rewards."""
+    mean = mean_reward(glades[0].history)
+    rewards = np.concatenate([glade.rewards for glade in glades])
     found = [glade.estimate() for glade in glades]
 
     def bent(pull: float) -> tuple[float, float, Reliability, Vector]:
@@ -115,17 +136,7 @@ def weighed_trees(whole: Grove, parts: list[tuple[Grove, Ids]], history: Feedbac
         return float(log_loss(means, rewards).mean()), pull, curve, means
 
     _, pull, curve, means = min(map(bent, PULLS), key=lambda one: one[0])
-    return Kind(
-        phis=[whole],
-        bandwidth=1.0,
-        pull=pull,
-        curve=curve,
-        means=means,
-        masses=np.concatenate([estimate.mass for estimate in found]),
-        sharpest=LUCK * float(np.median([glade.sharpest() for glade in glades])),
-        near=[glade.near() for glade in glades],
-        rewards=rewards,
-    )
+    return pull, curve, means, rewards
 
 
 def mean_reward(history: Feedback) -> float:
@@ -142,7 +153,7 @@ def _kind(
         sights = late
     else:
         half_life = None  # nothing to replay
-    rewards = np.concatenate([sight.history.rewards[sight.asked] for sight in sights])
+    rewards = np.concatenate([sight.rewards for sight in sights])
 
     def foretold(bandwidth: float, most: int) -> list[Estimate]:
         if half_life is not None:
@@ -171,6 +182,7 @@ def _kind(
         * float(np.median(threads.each(lambda sight: sight.sharpest(bandwidth, half_life), sights))),
         near=threads.each(lambda sight: sight.near(bandwidth, half_life), sights),
         rewards=rewards,
+        real=np.concatenate([sight.real for sight in sights]),
     )
 
 
@@ -194,14 +206,18 @@ def _lowest(loss: Callable[[float], tuple[float, float]], grid: tuple[float, ...
 
 def together(kinds: list[Kind], history: Feedback, fixed: Fixed) -> list[View]:
     """Return the views of all kinds together."""
-    mean, rewards = mean_reward(history), kinds[0].rewards
-    alone = [min(_sharpness(kind.means, kind.masses, rewards, kind.near), kind.sharpest) for kind in kinds]
-    weights = _stacked([kind.means for kind in kinds], rewards)
+    mean, real = mean_reward(history), kinds[0].real
+    rewards = kinds[0].rewards[real]
+    alone = [
+        min(_sharpness(kind.means[real], kind.masses[real], rewards, kind.near), kind.sharpest)
+        for kind in kinds
+    ]
+    weights = _stacked([kind.means for kind in kinds], kinds[0].rewards)
     means, counts = np.zeros((2, len(rewards)))
     near = [np.zeros_like(kernel) for kernel in kinds[0].near]
     for weight, sharpness, kind in zip(weights, alone, kinds, strict=True):
-        means += weight * kind.means
-        counts += weight * sharpness * kind.masses
+        means += weight * kind.means[real]
+        counts += weight * sharpness * kind.masses[real]
         for total, kernel in zip(near, kind.near, strict=True):
             total += weight * kernel
     together = _sharpness(means, counts, rewards, near)

@@ -8,6 +8,7 @@ from tercet import iwkr
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.grove import Grove
 from tercet.embedding.inference import Phi
+from tercet.embedding.rivals import Implied
 from tercet.reference.exact import Estimate, ReferenceSet
 from tercet.reference.leaves import Leaves
 from tercet.types import Feedback, Ids
@@ -30,20 +31,43 @@ class Sight:
     points: Matrix
     seen: Ids
     asked: Ids
+    rivals: Matrix  # where it puts what the rows that are asked for imply of other arms
+    implied: Vector  # the rewards of that
     held: int  # rows that phi has not learned from
     importance: bool
 
     @classmethod
-    def of(cls, embed: Phi, history: Feedback, held: Ids, *, importance: bool) -> "Sight":
-        """Return what a phi sees that has not learned from the held rows."""
+    def of(
+        cls, embed: Phi, history: Feedback, held: Ids, implied: Implied | None = None, *, importance: bool
+    ) -> "Sight":
+        """Return what a phi sees that has not learned from the held rows, nor from what they imply."""
+        points, asked = embed(history.contexts, history.arms), held[:QUERIES]
+        rivals, rewards = _rivals(embed, asked, implied, points.shape[1])
         return cls(
             history=history,
-            points=embed(history.contexts, history.arms),
+            points=points,
             seen=np.delete(np.arange(len(history)), held),
-            asked=held[:QUERIES],
+            asked=asked,
+            rivals=rivals,
+            implied=rewards,
             held=len(held),
             importance=importance,
         )
+
+    @property
+    def queries(self) -> Matrix:
+        """Where phi puts all that is asked for."""
+        return np.concatenate([self.points[self.asked], self.rivals])
+
+    @property
+    def rewards(self) -> Vector:
+        """What all that is asked for earned."""
+        return np.concatenate([self.history.rewards[self.asked], self.implied])
+
+    @property
+    def real(self) -> Array:
+        """Which of it somebody saw, and nothing only implied."""
+        return np.arange(len(self.rewards)) < len(self.asked)
 
     def late(self) -> "Sight":
         """Return the same, asked only for the newer half of a history with times."""
@@ -54,7 +78,7 @@ class Sight:
         middle = times[newest[len(newest) // 2]]
         asked = self.asked[times[self.asked] >= middle]
         asked = asked[np.argsort(times[asked], kind="stable")]
-        return replace(self, seen=newest, asked=asked)
+        return replace(self, seen=newest, asked=asked, rivals=self.rivals[:0], implied=self.implied[:0])
 
     def estimate(self, bandwidth: float, *, most: int) -> Estimate:
         """Return the estimates from the rows that phi has learned from, at most so many of them.
@@ -64,7 +88,7 @@ class Sight:
         some = self._some(most)
         memory = self._memory(bandwidth, None)
         memory.append(self.points[some], self.history.rewards[some])
-        found = memory.estimate(self.points[self.asked])
+        found = memory.estimate(self.queries)
         return Estimate(mass=found.mass * (len(self.history) / len(some)), mean=found.mean)
 
     def thinned(self, most: int) -> float:
@@ -110,7 +134,7 @@ class Sight:
         return _outcomes_per_mass(weights, masses)
 
     def near(self, bandwidth: float, half_life: float | None) -> Matrix:
-        """Return the kernel between the rows that are asked for."""
+        """Return the kernel between the rows that are asked for, rivals apart."""
         points = self.points[self.asked]
         kernel = iwkr.rbf(points, points, bandwidth)
         if half_life is not None:
@@ -139,17 +163,38 @@ class Glade:
 
     history: Feedback
     seen: Leaves  # the rows that the trees have learned from
-    asked: Ids
-    queries: Matrix  # where those fall
+    queries: Matrix  # where all that is asked for falls
+    rewards: Vector  # what that earned
+    real: Array  # which of it somebody saw, and nothing only implied
 
     @classmethod
-    def of(cls, grove: Grove, history: Feedback, held: Ids) -> "Glade":
-        """Return what a grove sees that has not learned from the held rows."""
+    def of(
+        cls,
+        grove: Grove,
+        history: Feedback,
+        held: Ids,
+        implied: Implied | None = None,
+        learned: Implied | None = None,
+    ) -> "Glade":
+        """Return what a grove sees that has not learned from the held rows, nor from what they imply.
+
+        It is asked for what is `implied`, but knows only what of that was `learned`.
+        """
         seen = np.delete(np.arange(len(history)), held)
         points, asked = grove(history.contexts, history.arms), held[:QUERIES]
         memory = Leaves(trees=grove.trees, leaves=grove.leaves)
         memory.append(points[seen], history.rewards[seen])
-        return cls(history=history, seen=memory, asked=asked, queries=points[asked])
+        if learned is not None:
+            more = learned.outcomes
+            memory.suppose(grove(more.contexts, more.arms), more.rewards)
+        rivals, rewards = _rivals(grove, asked, implied, grove.trees)
+        return cls(
+            history=history,
+            seen=memory,
+            queries=np.concatenate([points[asked], rivals]),
+            rewards=np.concatenate([history.rewards[asked], rewards]),
+            real=np.arange(len(asked) + len(rivals)) < len(asked),
+        )
 
     def estimate(self) -> Estimate:
         """Return the estimates from the rows that the trees have learned from, as `Sight.estimate`."""
@@ -163,7 +208,15 @@ class Glade:
 
     def near(self) -> Matrix:
         """Return the kernel between the rows that are asked for: the share of trees with both in a leaf."""
-        return self.seen.kernel(self.queries, self.queries)
+        rows = self.queries[self.real]
+        return self.seen.kernel(rows, rows)
+
+
+def _rivals(embed: Phi, asked: Ids, implied: Implied | None, dim: int) -> tuple[Matrix, Vector]:
+    if implied is None:
+        return np.empty((0, dim)), np.empty(0)
+    more = implied.by(asked, most=QUERIES).outcomes
+    return embed(more.contexts, more.arms), more.rewards
 
 
 def _outcomes_per_mass(weights: Array, masses: Vector) -> float:

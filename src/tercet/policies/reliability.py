@@ -21,6 +21,7 @@ from tercet.types import Posterior
 OFFSET, SLOPE = 1.0, 0.5  # how far a curve may be from none: standard deviations
 FLATTEST = 0.2
 STEPS = 10  # of Newton's method
+SHARES = (1.0, 0.5, 0.25, 0.1, 0.03, 0.01)  # of a step, tried in turn
 LATELY = 300  # outcomes that a curve is learned from, about: older ones fade, for memory mends much by itself
 # Logits beyond which a mean is moved as one there: no order is lost, and no outcome weighs too much.
 FAR = 9.0
@@ -78,12 +79,25 @@ def likeliest(foretold: Vector, rewards: Vector) -> Reliability:
         first, both, second = luck.sum() + OFFSET**-2, luck @ place, luck @ place**2 + SLOPE**-2
         towards = missed.sum() - offset * OFFSET**-2, missed @ place - slope * SLOPE**-2
         moved = _solved((first, both, second), towards)
-        curve = Reliability(
-            offset=float(offset + moved[0]),
-            slope=float(max(1 + slope + moved[1], FLATTEST)),
-            precision=(float(first), float(both), float(second)),
+        steps = (
+            Reliability(
+                offset=float(offset + share * moved[0]),
+                slope=float(max(1 + slope + share * moved[1], FLATTEST)),
+                precision=(float(first), float(both), float(second)),
+            )
+            for share in SHARES
         )
+        # Far from the end a whole step can lead farther off.
+        before = _unlikely(curve, foretold, rewards)
+        curve = next((step for step in steps if _unlikely(step, foretold, rewards) <= before), curve)
     return curve
+
+
+def _unlikely(curve: Reliability, foretold: Vector, rewards: Vector) -> float:
+    """Return what `likeliest` makes small: the log-loss of all outcomes, and what the curve bends."""
+    bent = np.clip(curve.mean(foretold), SUREST, 1 - SUREST)
+    loss = -(rewards @ np.log(bent) + (1 - rewards) @ np.log1p(-bent))
+    return float(loss + ((curve.offset / OFFSET) ** 2 + ((curve.slope - 1) / SLOPE) ** 2) / 2)
 
 
 def filtered(foretold: Vector, rewards: Vector) -> Vector:

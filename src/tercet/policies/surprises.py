@@ -121,11 +121,14 @@ def _foretold(views: Sequence[View], known: Feedback, recent: int, *, importance
     rows = np.arange(len(known))
 
     def means(view: View) -> Vector:
+        points = view.embed(known.contexts, known.arms)
         sight = Sight(
             history=known,
-            points=view.embed(known.contexts, known.arms),
+            points=points,
             seen=rows,
             asked=rows[-recent:],
+            rivals=points[:0],
+            implied=known.rewards[:0],
             held=0,
             importance=importance,
         )

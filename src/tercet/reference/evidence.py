@@ -17,8 +17,9 @@ from tercet.types import Ids
 class Evidence:
     """The references that weigh most in one estimate, heaviest first.
 
-    `weights` are shares of the regression (all references together: 1). `without` is the estimate that
-    the other references would give: exact, their densities corrected too.
+    `weights` are shares of the regression (all references together: 1, and less where trees know of outcomes
+    that are only implied). `without` is the estimate that the other references would give: exact, their
+    densities corrected too; what is implied stays.
     """
 
     estimate: Estimate

@@ -35,6 +35,7 @@ class Leaves:
     def __init__(self, *, trees: int, leaves: int) -> None:
         self.dim, self.leaves = checks.whole("trees", trees), checks.whole("leaves", leaves)
         self._counts, self._earned = np.zeros((2, leaves), np.int64)
+        self._supposed = np.zeros((2, leaves), np.int64)  # counts and rewards of what nobody saw
         self._points = np.empty((0, trees), np.int32)
         self._columns = {"reward": np.empty(0), "time": np.empty(0), "id": np.empty(0, np.int64)}
         self._count = self._appended = 0
@@ -78,8 +79,23 @@ class Leaves:
             self._points[part] = leaves
             for name, column in new.items():
                 self._columns[name][part] = column
-            self._add(leaves, new["reward"], 1)
+            self._add(leaves, new["reward"], 1, self._counts, self._earned)
             self._count, self._appended = self._count + n, self._appended + n
+
+    def suppose(self, points: Any, rewards: Any) -> None:
+        """Count outcomes that nobody saw but others imply (`embedding/rivals.py`); they stay for good.
+
+        >>> memory = Leaves(trees=1, leaves=1)
+        >>> memory.append([[0]], rewards=[1.0])
+        >>> memory.suppose([[0], [0], [0]], rewards=[0.0, 0.0, 0.0])
+        >>> memory.estimate([[0]]).mean, len(memory)
+        (array([0.25]), 1)
+        """
+        leaves = self._leaves(points)
+        rewards = checks.unit("rewards", rewards, length=len(leaves))
+        with interrupts.held():
+            for sums in ((self._counts, self._earned), self._supposed):
+                self._add(leaves, rewards, 1, *sums)
 
     def check(self, points: Any) -> None:
         """Raise what `append` would raise for these points, and change nothing."""
@@ -94,7 +110,8 @@ class Leaves:
             )
         with interrupts.held():
             part = slice(self._count)
-            self._add(self._points[part][mask], self._columns["reward"][part][mask], -1)
+            leaves, rewards = self._points[part][mask], self._columns["reward"][part][mask]
+            self._add(leaves, rewards, -1, self._counts, self._earned)
             self._points = self._points[part][~mask]
             self._columns = {name: column[part][~mask] for name, column in self._columns.items()}
             self._count = len(self._points)
@@ -110,7 +127,10 @@ class Leaves:
         return Estimate(mass=counts.mean(axis=1), mean=mean.clip(0.0, 1.0))
 
     def shares(self, queries: Any) -> Matrix:
-        """Return how much each outcome weighs in the mean at each query; of one that nobody knows, 0."""
+        """Return how much each outcome weighs in the mean at each query; of one that nobody knows, 0.
+
+        What is only supposed weighs too, but is no outcome.
+        """
         leaves = self._leaves(queries)
         counts = np.where(leaves < 0, 0, self._counts[leaves])
         votes = np.divide(1.0, counts, out=np.zeros(counts.shape), where=counts > 0)
@@ -125,6 +145,7 @@ class Leaves:
     def without(self, top: Ids, query: Any) -> Estimate:
         """Return the estimate that the other outcomes give at a query."""
         rest = type(self)(trees=self.dim, leaves=self.leaves)
+        rest._suppose(self._supposed)
         kept = np.ones(len(self), bool)
         kept[top] = False
         rest.append(self._points[: self._count][kept], self.rewards[kept])
@@ -134,12 +155,19 @@ class Leaves:
         """Return arrays and a JSON-able spec, from which `from_arrays` rebuilds this memory."""
         rows = {name: column[: self._count] for name, column in self._columns.items()}
         spec = {"kind": "leaves", "trees": self.dim, "leaves": self.leaves, "appended": self._appended}
-        return rows | {"leaf": self._points[: self._count]}, spec
+        return rows | {"leaf": self._points[: self._count], "supposed": self._supposed}, spec
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array], spec: Mapping[str, Any]) -> Self:
         """Rebuild what `to_arrays` returned."""
         memory = cls(trees=spec["trees"], leaves=spec["leaves"])
+        supposed = np.asarray(arrays["supposed"])
+        if supposed.shape != (2, memory.leaves) or supposed.dtype != np.int64 or supposed.min(initial=0) < 0:
+            raise ValueError(
+                f"what is supposed must be two counts for each of {memory.leaves} leaves; "
+                f"got {supposed.dtype} of shape {supposed.shape}"
+            )
+        memory._suppose(supposed)
         memory.append(arrays["leaf"], arrays["reward"], arrays["time"], arrays["id"])
         memory._appended = checks.whole("appended", spec["appended"], least=0)
         return memory
@@ -151,11 +179,15 @@ class Leaves:
             raise ValueError(f"points must be numbers of leaves, from -1 to {self.leaves - 1}")
         return points.astype(np.int32)
 
-    def _add(self, leaves: Array, rewards: Vector, sign: int) -> None:
+    def _suppose(self, sums: Array) -> None:
+        self._supposed = self._supposed + sums
+        self._counts, self._earned = self._counts + sums[0], self._earned + sums[1]
+
+    def _add(self, leaves: Array, rewards: Vector, sign: int, counts: Array, sums: Array) -> None:
         known = leaves >= 0
         earned = np.broadcast_to(np.rint(rewards * WHOLE).astype(np.int64)[:, None], leaves.shape)
-        np.add.at(self._counts, leaves[known], sign)
-        np.add.at(self._earned, leaves[known], sign * earned[known])
+        np.add.at(counts, leaves[known], sign)
+        np.add.at(sums, leaves[known], sign * earned[known])
 
     def _reserve(self, rows: int) -> None:
         """Make room, twice as much where it is short: one more outcome then costs little in the mean."""

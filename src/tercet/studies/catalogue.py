@@ -5,7 +5,7 @@ from tercet.paper.catalogue import Catalogue
 STUDIES = Catalogue(
     name="study",
     package="tercet.studies",
-    names=("sizes", "drift", "exploring", "alone", "elsewhere", "ingredients", "trees"),
+    names=("sizes", "drift", "exploring", "alone", "elsewhere", "ingredients", "long"),
     title="Studies of our own",
     about="What we claim of C3 beyond the paper. Each expectation was written before its run and stands "
     "beside what we measured; verdicts are computed from the measured rows by rules written in the code.",

@@ -32,6 +32,8 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "prior of two outcomes": {"prior": (1.0, 1.0)},
     "draws as wide as the posterior": {"spread": 1.0},
     "no surprises": {"forgetting": None},
+    "no trees": {"trees": 0},
+    "no rivals": {"rivals": False},
 }
 # Not taken back, but chosen otherwise: nobody claims that these cost.
 INSTEAD: dict[str, dict[str, Any]] = {

@@ -1,4 +1,4 @@
-"""The study of trees: the worlds of the study of sizes, and verdicts by pairs."""
+"""The study of long histories: the worlds of the study of sizes, and verdicts by pairs."""
 
 from pathlib import Path
 
@@ -8,8 +8,8 @@ import pytest
 
 from tercet.executors import Serial
 from tercet.paper.base import Order
-from tercet.studies import sizes, trees
-from tercet.studies.trees import OURS, WITHOUT, WORLDS
+from tercet.studies import long, sizes
+from tercet.studies.long import OURS, WITHOUT, WORLDS
 
 
 def table(means: dict[str, float], *, worlds: tuple[str, ...] = WORLDS) -> pd.DataFrame:
@@ -30,23 +30,24 @@ def table(means: dict[str, float], *, worlds: tuple[str, ...] = WORLDS) -> pd.Da
 
 
 def verdicts(final: pd.DataFrame) -> list[str]:
-    return [claim.verdict for claim in trees.claims({"final": final})]
+    return [claim.verdict for claim in long.claims({"final": final})]
 
 
-def test_trees_pay_if_without_them_there_is_surely_more_regret() -> None:
-    assert verdicts(table({OURS: 2.0, WITHOUT: 2.4})) == ["reached"] * 5
-    assert verdicts(table({OURS: 2.4, WITHOUT: 2.0})) == ["not reached"] * 5
-    assert verdicts(table({OURS: 2.0, WITHOUT: 2.0})) == ["undecided"] * 5
+def test_what_is_left_out_pays_if_without_it_there_is_surely_more_regret() -> None:
+    trees, rivals = WITHOUT
+    assert verdicts(table({OURS: 2.0, trees: 2.4, rivals: 2.4})) == ["reached"] * 10
+    assert verdicts(table({OURS: 2.0, trees: 1.6, rivals: 2.0})) == ["not reached"] * 5 + ["undecided"] * 5
+    assert verdicts(table({OURS: 2.0, trees: 2.0, rivals: 2.4})) == ["undecided"] * 5 + ["reached"] * 5
 
 
 def test_with_a_world_missing_there_is_no_mean_of_all() -> None:
-    found = verdicts(table({OURS: 2.0, WITHOUT: 2.4}, worlds=WORLDS[:2]))
-    assert found == ["not testable", "reached", "reached", "not testable", "not testable"]
+    found = verdicts(table({OURS: 2.0} | dict.fromkeys(WITHOUT, 2.4), worlds=WORLDS[:2]))
+    assert found == ["not testable", "reached", "reached", "not testable", "not testable"] * 2
 
 
 def test_runs_of_the_study_of_sizes_serve_here() -> None:
     theirs = sizes.experiments(seeds=2)
-    for name, experiment in trees.experiments(seeds=2).items():
+    for name, experiment in long.experiments(seeds=2).items():
         mine = [experiment.describe(job) for job in experiment.jobs() if job.policy == OURS]
         them = [theirs[name].describe(job) for job in theirs[name].jobs() if job.policy == OURS]
         assert len(mine) == 2
@@ -61,8 +62,8 @@ def test_a_quick_look_is_played_drawn_and_judged(tmp_path: Path) -> None:
     order = Order(folder=tmp_path / "out", seeds=1, quick=True, executor=Serial())
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("TERCET_DATA", str(tmp_path))
-        tables = trees.measure(order)
-    assert list(tables["final"]["policy"]) == [OURS, WITHOUT]
-    (picture,) = trees.draw(tables)
+        tables = long.measure(order)
+    assert sorted(tables["final"]["policy"]) == sorted([OURS, *WITHOUT])
+    (picture,) = long.draw(tables)
     assert "1 seed" in picture.caption
-    assert verdicts(tables["final"]) == ["not testable", "undecided", *["not testable"] * 3]
+    assert verdicts(tables["final"]) == ["not testable", "undecided", *["not testable"] * 3] * 2
