@@ -36,7 +36,7 @@ def tables() -> dict[str, list[str]]:
     drift = pd.read_csv(STUDIES / "drift" / "final.csv")
     return {
         "sizes": _table(sizes[longest], "data", tuple(LIMITS)),
-        "trees": _table(pd.read_csv(STUDIES / "trees" / "final.csv"), "world", tuple(LIMITS)),
+        "long": _table(pd.read_csv(STUDIES / "long" / "final.csv"), "world", tuple(LIMITS)),
         "drift": _table(drift, "kind", COUPLED),
         "elsewhere": _shares(pd.read_csv(STUDIES / "elsewhere" / "final.csv")),
     }

@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -163,9 +164,8 @@ def test_what_is_implied_is_learned_unless_its_source_is_held_out() -> None:
         return found[0][0]
 
     def turned(sources: Ids) -> Implied:
-        flipped = np.where(np.isin(more.sources, sources), 1 - more.outcomes.rewards, more.outcomes.rewards)
-        outcomes = Feedback(contexts=more.outcomes.contexts, arms=more.outcomes.arms, rewards=flipped)
-        return Implied(outcomes=outcomes, sources=more.sources)
+        flipped = np.where(np.isin(more.sources, sources), 1 - more.rewards, more.rewards)
+        return replace(more, rewards=flipped)
 
     others = np.setdiff1d(np.arange(N), HELD)
     assert same(phi(more), phi(turned(HELD)))

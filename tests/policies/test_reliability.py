@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tercet import C3, CheckpointError, Feedback
 from tercet import checkpoint as checkpoints
 from tercet.metrics import calibration_error
-from tercet.policies.reliability import FLATTEST, Reliability, filtered, likeliest
+from tercet.policies.reliability import FLATTEST, Reliability, _unlikely, filtered, likeliest
 from tercet.types import Posterior
 from tests.policies.test_surprises import together, world
 
@@ -223,3 +223,9 @@ def test_the_likeliest_curve_of_few_outcomes_is_a_curve(seen: list[tuple[float, 
     curve = likeliest(foretold, rewards)
     assert np.isfinite([curve.offset, curve.slope, *curve.precision]).all()
     assert curve.slope >= FLATTEST
+
+
+@given(foretold=st.floats(0.001, 0.999), paid=st.integers(0, 200))
+def test_however_wrong_means_were_their_curve_is_no_less_likely_than_none(foretold: float, paid: int) -> None:
+    said, rewards = np.full(200, foretold), (np.arange(200) < paid).astype(float)
+    assert _unlikely(likeliest(said, rewards), said, rewards) <= _unlikely(Reliability(), said, rewards)

@@ -54,16 +54,17 @@ def learn(
 ) -> list[tuple[Residual, float]]:
     """Return for each plan (pieces of a column, rows to hold out) a trained network and its held-out loss."""
     assert options.width is not None
-    encodings = {
-        pieces: [Encoding.of(inputs, pieces=pieces) for inputs in (history.contexts, history.arms)]
-        for pieces, _ in plans
-    }
-    encoded = {
-        pieces: (context(history.contexts), arm(history.arms)) for pieces, (context, arm) in encodings.items()
-    }
+    sides = history.contexts, history.arms
+
+    def encoded(pieces: int) -> tuple[list[Encoding], list[Array]]:
+        found = [Encoding.of(inputs, pieces=pieces) for inputs in sides]
+        return found, [encoding(inputs) for encoding, inputs in zip(found, sides, strict=True)]
+
+    kinds = sorted({pieces for pieces, _ in plans})
+    seen = dict(zip(kinds, threads.each(encoded, kinds), strict=True))
     networks, pupils = [], []
     for pieces, held in plans:
-        contexts, arms = encoded[pieces]
+        encodings, (contexts, arms) = seen[pieces]
         network = ResidualNetwork(
             contexts.std(axis=0),
             arms.std(axis=0),
@@ -75,7 +76,7 @@ def learn(
             rng=np.random.default_rng(rng.integers(2**63)),
         )
         networks.append(network)
-        rivals = None if implied is None else encodings[pieces][1](implied.outcomes.arms)
+        rivals = None if implied is None else encodings[1](implied.arms)
         pupils.append(Pupil(phi=network, contexts=contexts, arms=arms, held=held, rivals=rivals))
     losses = teach(
         pupils,
@@ -87,7 +88,7 @@ def learn(
         followed=followed,
         progress=progress,
     )
-    phis = [export(network, *encodings[pieces]) for network, (pieces, _) in zip(networks, plans, strict=True)]
+    phis = [export(network, *seen[pieces][0]) for network, (pieces, _) in zip(networks, plans, strict=True)]
     return list(zip(phis, losses, strict=True))
 
 
@@ -120,18 +121,19 @@ def teach(
             samples = Samples.of(
                 pupil.contexts, pupil.arms, history.rewards, interval, dtype=dtype, device=device
             )
-            more = None
-            if implied is not None and pupil.rivals is not None:
-                known = np.flatnonzero(~np.isin(implied.sources, pupil.held))
-                rows, rewards = implied.sources[known], implied.outcomes.rewards[known]
-                more = Samples.of(pupil.contexts[rows], pupil.rivals[known], rewards, interval[rows],
-                                  dtype=dtype, device=device)  # fmt: skip
             seen = own.permutation(np.setdiff1d(np.arange(len(history)), pupil.held))
+            if implied is None or pupil.rivals is None:
+                learned = samples[seen]
+            else:
+                known = np.flatnonzero(~np.isin(implied.sources, pupil.held))
+                learned = samples[np.concatenate([seen, implied.sources[known]])]
+                learned.arms[len(seen) :] = torch.tensor(pupil.rivals[known], dtype=dtype)
+                learned.rewards[len(seen) :] = torch.tensor(implied.rewards[known], dtype=torch.float32)
             course = Course(phi=pupil.phi.to(device), options=options, rng=own, bandwidth=bandwidth)
             course.run(
-                samples[seen],
+                learned,
                 samples[pupil.held],
-                implied=more,
+                real=len(seen),
                 go_on=lambda: not stop.is_set(),
                 advance=advance,
             )

@@ -157,7 +157,9 @@ def grown(
 
 def scaled(contexts: Matrix, arms: Matrix, centre: Vector, scale: Vector) -> Array:
     """Return contexts and arms side by side, as trees compare them."""
-    inputs = (np.hstack([contexts, arms]) - centre) / scale
+    inputs = np.hstack([contexts, arms])
+    inputs -= centre
+    inputs /= scale
     return np.clip(inputs, -REACH, REACH, out=inputs).astype(np.float32)
 
 

@@ -215,8 +215,10 @@ def scaling(inputs: Any) -> tuple[Vector, Vector]:
     if not len(inputs):
         raise ValueError("inputs must have at least one row; got none")
     centre = inputs.mean(axis=0)
-    farthest = np.abs(inputs - centre).max(axis=0)
-    scale = np.maximum(inputs.std(axis=0), farthest / 10)
+    away = inputs - centre
+    farthest = np.maximum(away.max(axis=0), -away.min(axis=0))
+    np.square(away, out=away)
+    scale = np.maximum(np.sqrt(away.mean(axis=0)), farthest / 10)
     constant = (
         farthest <= 1e-12 * np.abs(centre) + 1e-30
     )  # the mean of equal numbers may be off by a rounding

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tercet import threads
 from tercet.checks import Array, Matrix, Vector
 from tercet.embedding.inference import scaling
 from tercet.types import Feedback
@@ -63,7 +64,8 @@ def _held_out_errors(history: Feedback, counts: list[int]) -> tuple[Vector, dict
     labels = {count: split(times, count) for count in counts}
     alone = np.empty(len(history))
     corrected = {(count, penalty): np.empty(len(history)) for count in counts for penalty in PENALTIES}
-    for number in range(FOLDS):
+
+    def predict(number: int) -> None:
         learn, test = fold != number, fold == number
         (common,) = _ridge(features[learn], history.rewards[learn], (1.0,))
         residual = history.rewards - features @ common
@@ -74,6 +76,8 @@ def _held_out_errors(history: Feedback, counts: list[int]) -> tuple[Vector, dict
                 fits = _ridge(features[near], residual[near], PENALTIES)
                 for penalty, own in zip(PENALTIES, fits, strict=True):
                     corrected[count, penalty][far] = (residual[far] - features[far] @ own) ** 2
+
+    threads.each(predict, range(FOLDS))
     return alone, corrected
 
 

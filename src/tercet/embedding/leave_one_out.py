@@ -46,16 +46,17 @@ class Course:
         learned: Samples,
         held: Samples,
         *,
-        implied: Samples | None = None,
+        real: int | None = None,
         go_on: Callable[[], bool],
         advance: Callable[[float], None],
     ) -> None:
         """Train, and leave phi where it predicts the held-out rows best.
 
-        What is implied is learned from too, in as many steps as without it, but it is no reference later.
+        If only the first rows are `real`, all others are learned from too, in as many steps as without them,
+        but they are no references later.
         """
         try:
-            self._train(learned, held, implied, go_on, advance)
+            self._train(learned, learned[:real], held, go_on, advance)
         finally:
             if self.best:
                 self.phi.load_state_dict(self.best)
@@ -64,25 +65,24 @@ class Course:
     def _train(
         self,
         learned: Samples,
+        real: Samples,
         held: Samples,
-        implied: Samples | None,
         go_on: Callable[[], bool],
         advance: Callable[[float], None],
     ) -> None:
-        mean = float(learned.rewards.mean()) if len(learned) else 0.5
-        everything = learned if implied is None else learned.followed_by(implied)
-        groups = _Groups(everything.interval.cpu().numpy(), self.options)
+        mean = float(real.rewards.mean()) if len(real) else 0.5
+        groups = _Groups(learned.interval.cpu().numpy(), self.options)
         if groups.size < 2:
             return
         assert self.options.epochs is not None
-        steps = max(self.options.steps, math.ceil(self.options.epochs * len(learned) / groups.batch))
+        steps = max(self.options.steps, math.ceil(self.options.epochs * len(real) / groups.batch))
         optimiser, weights = Optimiser(self.phi, self.options, steps), list(self.phi.parameters())
         drawn = torch.empty((groups.count, groups.size), dtype=torch.int64, device=learned.rewards.device)
         # Only our own network is known to look at no value on its way.
         phi = self.phi if isinstance(self.phi, ResidualNetwork) and drawn.is_cuda else None
 
         def descend() -> None:
-            rows = everything.take(drawn.ravel())
+            rows = learned.take(drawn.ravel())
             points = self._embed(rows, checked=phi is None).reshape(*drawn.shape, -1)
             rewards = rows.rewards.reshape(drawn.shape).to(points.dtype)
             predicted = predictions(points, rewards, mean=mean, prior=self.options.prior,
@@ -102,7 +102,7 @@ class Course:
             optimiser.step()
             self._average(weights)
             if (step + 1) % max(1, steps // CHECKS) == 0 or step + 1 == steps:
-                self._check(learned, held, mean)
+                self._check(real, held, mean)
                 advance(self.losses[-1])
 
     @torch.no_grad()
@@ -115,17 +115,17 @@ class Course:
         for number, weights in enumerate(self.phi.parameters()):
             weights.data, self.means[number] = self.means[number], weights.data
 
-    def _check(self, learned: Samples, held: Samples, mean: float) -> None:
+    def _check(self, real: Samples, held: Samples, mean: float) -> None:
         self._exchange()
         try:
-            self._judge(learned, held, mean)
+            self._judge(real, held, mean)
         finally:
             self._exchange()
 
     @torch.no_grad()
-    def _judge(self, learned: Samples, held: Samples, mean: float) -> None:
+    def _judge(self, real: Samples, held: Samples, mean: float) -> None:
         self.phi.eval()
-        references, queries = learned[:CHECKED], held[:CHECKED]
+        references, queries = real[:CHECKED], held[:CHECKED]
         points, asked = self._embed(references), self._embed(queries) if len(queries) else None
         total, count = 0.0, 0
         for interval in torch.unique(queries.interval):

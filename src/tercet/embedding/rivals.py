@@ -11,6 +11,7 @@ from typing import Self, final
 
 import numpy as np
 
+from tercet.checks import Matrix, Vector
 from tercet.types import Feedback, Ids
 
 MOST = 100  # arms: where there are more, a few of them per outcome would say little
@@ -21,13 +22,21 @@ SHARE = 2  # implied outcomes for each that was seen of an arm, at most
 @final
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Implied:
-    """Outcomes that a history implies, and which of its outcomes implies each."""
+    """Outcomes that a history implies: the arms and rewards, and which of its outcomes implies each."""
 
-    outcomes: Feedback
+    history: Feedback
     sources: Ids
+    arms: Matrix
+    rewards: Vector
 
     def __len__(self) -> int:
         return len(self.sources)
+
+    @property
+    def outcomes(self) -> Feedback:
+        """Implied outcomes, with a copy of the context of each: of many it is large."""
+        contexts = self.history.contexts[self.sources]
+        return Feedback.trusted(contexts=contexts, arms=self.arms, rewards=self.rewards)
 
     def by(self, rows: Ids, *, most: int) -> Self:
         """Return what these outcomes imply, at most so much of it."""
@@ -43,7 +52,7 @@ class Implied:
         return self if len(self) <= most else self._of(rng.permutation(len(self))[:most])
 
     def _of(self, rows: Ids) -> Self:
-        return replace(self, outcomes=self.outcomes[rows], sources=self.sources[rows])
+        return replace(self, sources=self.sources[rows], arms=self.arms[rows], rewards=self.rewards[rows])
 
 
 def implied(history: Feedback, rng: np.random.Generator) -> Implied | None:
@@ -64,10 +73,8 @@ def implied(history: Feedback, rng: np.random.Generator) -> Implied | None:
     if not len(chosen):
         return None
     rivals, sources = rivals[chosen], sources[chosen]
-    outcomes = Feedback.trusted(
-        contexts=history.contexts[sources], arms=arms[rivals], rewards=1.0 - history.rewards[sources]
-    )
-    return Implied(outcomes=outcomes, sources=sources)
+    rewards = 1.0 - history.rewards[sources]
+    return Implied(history=history, sources=sources, arms=arms[rivals], rewards=rewards)
 
 
 def _at_most(limits: Ids, values: Ids, rng: np.random.Generator) -> Ids:

@@ -36,11 +36,6 @@ class Samples:
     def __getitem__(self, rows: Any) -> Self:
         return type(self)(**{name: column[rows] for name, column in vars(self).items()})
 
-    def followed_by(self, more: Self) -> Self:
-        """Return these rows and then more of them."""
-        columns = {name: torch.cat([column, getattr(more, name)]) for name, column in vars(self).items()}
-        return type(self)(**columns)
-
     def take(self, rows: Tensor) -> Self:
         """Return the rows of these numbers: the same as by index, faster."""
         return type(self)(**{name: column.index_select(0, rows) for name, column in vars(self).items()})
