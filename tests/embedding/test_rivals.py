@@ -9,10 +9,11 @@ from tercet import Feedback
 from tercet.embedding.rivals import MOST, SEEN, SHARE, Implied, implied
 
 
-def log(n: int = 300, *, count: int = 4, seed: int = 0, **changes: Any) -> Feedback:
-    """A context has one right arm, and no two contexts are alike."""
+def log(n: int = 300, *, count: int = 4, seed: int = 0, known: float = 0.5, **changes: Any) -> Feedback:
+    """A context has one right arm, which is often known; no two contexts are alike."""
     rng = np.random.default_rng(seed)
     played, right = rng.integers(count, size=(2, n))
+    played = np.where(rng.random(n) < known, right, played)
     columns: dict[str, Any] = {
         "contexts": rng.normal(size=(n, 2)),
         "arms": np.eye(count)[played],
@@ -54,6 +55,15 @@ def test_what_is_implied_never_outweighs_what_was_seen_of_an_arm(seed: int, rare
     assert (count <= np.where(seen < SEEN, 0, SHARE * seen)).all()
 
 
+@given(seed=st.integers(0, 500), arms=st.integers(3, 7), known=st.floats(0.0, 1.0))
+def test_implied_failures_never_make_a_reward_rarer_than_by_chance(
+    seed: int, arms: int, known: float
+) -> None:
+    history = log(count=arms, seed=seed, known=known)
+    more = implied(history, np.random.default_rng(seed))
+    assert more is None or history.rewards.sum() >= (len(history) + len(more)) / arms
+
+
 def test_of_two_arms_each_outcome_tells_of_the_other() -> None:
     history = log(100, count=2)
     more = found(history)
@@ -68,6 +78,7 @@ def test_of_two_arms_each_outcome_tells_of_the_other() -> None:
         log(10 * MOST, count=MOST + 1),
         log(count=2, rewards=np.full(300, 0.5)),
         log(rewards=np.zeros(300)),
+        log(rewards=np.arange(300) % 4 == 0),
         log(SEEN, count=3),
         log(arms=np.random.default_rng(0).normal(size=(300, 2))),
     ],
@@ -77,6 +88,7 @@ def test_of_two_arms_each_outcome_tells_of_the_other() -> None:
         "many arms",
         "parts of a reward",
         "nothing paid",
+        "paid as often as by chance",
         "hardly seen",
         "all arms new",
     ],

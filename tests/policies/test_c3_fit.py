@@ -493,10 +493,11 @@ def test_a_bad_number_of_trees_is_refused(trees: int) -> None:
 
 
 def classes(n: int = c3_fit.TREES_FROM, *, seed: int = 0, alone: bool = False) -> Feedback:
-    """Of four arms one pays, the one that the context says; or each by itself, whatever the others do."""
+    """Of four arms one pays, which is often known; or each by itself, whatever the others do."""
     rng = np.random.default_rng(seed)
-    contexts, arm = rng.normal(size=(n, 2)), rng.integers(4, size=n)
+    contexts = rng.normal(size=(n, 2))
     right = (contexts[:, 0] > 0) + 2 * (contexts[:, 1] > 0)
+    arm = np.where(rng.random(n) < 0.5, right, rng.integers(4, size=n))
     chances = 0.5 + 0.4 * np.sin(contexts[:, 0] + arm) if alone else (arm == right).astype(float)
     return Feedback(contexts=contexts, arms=np.eye(4)[arm], rewards=(rng.random(n) < chances).astype(float))
 

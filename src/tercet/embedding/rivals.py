@@ -56,14 +56,17 @@ class Implied:
 
 
 def implied(history: Feedback, rng: np.random.Generator) -> Implied | None:
-    """Return an outcome of 0 for rivals of each arm that paid 1, or None: there are no such rivals.
+    """Return an outcome of 0 for rivals of each arm that paid 1, or None: nothing is implied.
 
-    Of two arms one always pays: where it was not the one that was played, it was the other.
+    Of two arms one always pays: where it was not the one that was played, it was the other. Of more, so much
+    is implied that among all outcomes arms pay as often as by chance: where the log shows the right arm no
+    more often than that, failures of others are no news.
     """
     arms, played, seen = np.unique(history.arms, axis=0, return_inverse=True, return_counts=True)
     count, played = len(arms), played.reshape(-1)
     telling = np.flatnonzero(history.rewards == 1 if count > 2 else np.isin(history.rewards, (0, 1)))
-    if not 2 <= count <= MOST or not len(telling):
+    failures = len(history) if count == 2 else count * len(telling) - len(history)  # that are news, at most
+    if not 2 <= count <= MOST or not len(telling) or failures <= 0:
         return None
     each = min(count - 1, -(-SHARE * len(history) // len(telling)))
     steps = np.argsort(rng.random((len(telling), count - 1)), axis=1)[:, :each] + 1  # from an arm to rivals
@@ -72,6 +75,8 @@ def implied(history: Feedback, rng: np.random.Generator) -> Implied | None:
     chosen = _at_most(np.where(seen < SEEN, 0, SHARE * seen), rivals, rng)
     if not len(chosen):
         return None
+    if len(chosen) > failures:
+        chosen = chosen[np.sort(rng.permutation(len(chosen))[:failures])]
     rivals, sources = rivals[chosen], sources[chosen]
     rewards = 1.0 - history.rewards[sources]
     return Implied(history=history, sources=sources, arms=arms[rivals], rewards=rewards)

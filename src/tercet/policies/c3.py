@@ -73,7 +73,8 @@ class C3:
         (docs/c3.md); 0: none.
     rivals
         Learn from a reward of 1 that no other arm would have paid, if a history of 1,000 outcomes and more
-        shows that arms are such rivals. Nothing of it is assumed where the history drops or fades outcomes.
+        shows that arms are such rivals and favours the right one. Nothing of it is assumed where `forgetting`
+        drops or fades outcomes.
     phi
         Use this instead: any callable from paired rows (n x context, n x arm) to n x dim, or a torch
         module of two such arguments, which `fit` trains.
