@@ -82,7 +82,6 @@ def draw(tables: Tables) -> list[Picture]:
         _panel(place, final[final["world"] == data], LIMITS[data])
         place.set_title(TITLES.get(data, data))
     axes[0, 0].set_ylabel("regret in 1,000 steps")
-    figure.tight_layout()
     counts = final.groupby(["world", "policy"])["seed"].nunique()
     caption = (
         f"Regret with and without trees beside the networks, and with and without what rewards say of other "
