@@ -1,3 +1,5 @@
+"""What rewards say of other arms: the rest of a reward, never too much of it, and only where it is news."""
+
 from typing import Any
 
 import numpy as np

@@ -127,8 +127,10 @@ def teach(
             else:
                 known = np.flatnonzero(~np.isin(implied.sources, pupil.held))
                 learned = samples[np.concatenate([seen, implied.sources[known]])]
-                learned.arms[len(seen) :] = torch.tensor(pupil.rivals[known], dtype=dtype)
-                learned.rewards[len(seen) :] = torch.tensor(implied.rewards[known], dtype=torch.float32)
+                learned.arms[len(seen) :] = torch.tensor(pupil.rivals[known], dtype=dtype, device=device)
+                learned.rewards[len(seen) :] = torch.tensor(
+                    implied.rewards[known], dtype=torch.float32, device=device
+                )
             course = Course(phi=pupil.phi.to(device), options=options, rng=own, bandwidth=bandwidth)
             course.run(
                 learned,

@@ -75,11 +75,10 @@ def implied(history: Feedback, rng: np.random.Generator) -> Implied | None:
     chosen = _at_most(np.where(seen < SEEN, 0, SHARE * seen), rivals, rng)
     if not len(chosen):
         return None
-    if len(chosen) > failures:
-        chosen = chosen[np.sort(rng.permutation(len(chosen))[:failures])]
     rivals, sources = rivals[chosen], sources[chosen]
     rewards = 1.0 - history.rewards[sources]
-    return Implied(history=history, sources=sources, arms=arms[rivals], rewards=rewards)
+    found = Implied(history=history, sources=sources, arms=arms[rivals], rewards=rewards)
+    return found.some(failures, rng)
 
 
 def _at_most(limits: Ids, values: Ids, rng: np.random.Generator) -> Ids:
