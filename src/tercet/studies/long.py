@@ -91,8 +91,8 @@ def draw(tables: Tables) -> list[Picture]:
     caption = (
         "Regret of C3, of C3 without trees beside the networks, without what rewards say of other arms, and "
         f"with networks that AdamW alone trains, {seeds_words(counts)} (a thin line each), 40 % of the rows "
-        "logged label-aware; bars are 95 % intervals of the mean (Student's t). Dotted: what the upper end of "
-        "C3's is asked to be at most."
+        "logged label-aware; bars are 95 % intervals of the mean (Student's t). Dotted: what the upper end "
+        "of C3's is asked to be at most."
     )
     return [Picture(name="long", figure=figure, caption=caption)]
 
