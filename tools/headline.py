@@ -1,4 +1,4 @@
-"""Write the README's tables of regret anew, from the published rows of the studies.
+"""Write the tables of regret in the README and in docs/studies.md anew, from the studies' published rows.
 
 .venv/bin/python tools/headline.py
 """
@@ -10,35 +10,39 @@ import pandas as pd
 
 from tercet.paper.openml_pictures import TITLES
 from tercet.statistics import interval
-from tercet.studies import elsewhere
+from tercet.studies import elsewhere, ingredients, long
 from tercet.studies.drift_claims import COUPLED
-from tercet.studies.expectations import by_seed, scaled
+from tercet.studies.expectations import by_seed, scaled, surplus
 from tercet.studies.sizes_claims import LIMITS, MOST, ORACLE
 
 ROOT = Path(__file__).parent.parent
-README, STUDIES = ROOT / "README.md", ROOT / "results" / "studies"
+STUDIES = ROOT / "results" / "studies"
+README, DOCS = ROOT / "README.md", ROOT / "docs" / "studies.md"
+PAGES = {README: ("sizes", "long", "drift", "elsewhere"), DOCS: ("ingredients",)}
 
 
-def readme() -> str:
-    """Return the README with the tables of the published rows, each behind its mark."""
-    text = README.read_text(encoding="utf-8")
-    for name, lines in tables().items():
+def filled(page: Path) -> str:
+    """Return the text of a page with the tables of the published rows, each behind its mark."""
+    text, found = page.read_text(encoding="utf-8"), tables()
+    for name in PAGES[page]:
         before, after = text.split(f"<!-- {name} -->\n\n")
         rest = after[after.index("\n\n") :] if after.startswith("|") else f"\n\n{after}"
-        text = f"{before}<!-- {name} -->\n\n" + "\n".join(lines) + rest
+        text = f"{before}<!-- {name} -->\n\n" + "\n".join(found[name]) + rest
     return text
 
 
 def tables() -> dict[str, list[str]]:
-    """Return the lines of all tables: by data set, by kind of drift, and in worlds nobody tuned on."""
+    """Return the lines of all tables: data sets, kinds of drift, worlds nobody tuned on, and ingredients."""
     sizes = pd.read_csv(STUDIES / "sizes" / "final.csv")
     longest = np.isclose(sizes["history"], MOST) & (sizes["logging"] == "label-aware")
     drift = pd.read_csv(STUDIES / "drift" / "final.csv")
+    long_rows = pd.read_csv(STUDIES / "long" / "final.csv")
     return {
         "sizes": _table(sizes[longest], "data", tuple(LIMITS)),
-        "long": _table(pd.read_csv(STUDIES / "long" / "final.csv"), "world", tuple(LIMITS)),
+        "long": _table(long_rows, "world", tuple(LIMITS)),
         "drift": _table(drift, "kind", COUPLED),
         "elsewhere": _shares(pd.read_csv(STUDIES / "elsewhere" / "final.csv")),
+        "ingredients": _costs(pd.read_csv(STUDIES / "ingredients" / "costs.csv"), long_rows),
     }
 
 
@@ -66,6 +70,26 @@ def _shares(rows: pd.DataFrame) -> list[str]:
     return lines
 
 
+def _costs(costs: pd.DataFrame, long_rows: pd.DataFrame) -> list[str]:
+    """Return a row an ingredient: by how many per cent each measure is larger without it; bold if surely."""
+    mean = costs[costs["world"] == ingredients.MEAN].set_index(["policy", "measure"])
+    rows = by_seed(scaled(long_rows, by=long.OURS), ["world"])
+    lines = ["| | regret | regret, 40 % logged | error of intervals | calibration error |", "|---" * 5 + "|"]
+    for policy in dict.fromkeys(costs["policy"]):
+        known = [(policy, measure) for measure in ("regret", "intervals", "calibration")]
+        cells = [_percent(*mean.loc[key, ["cost", "half"]]) if key in mean.index else "" for key in known]
+        cells.insert(
+            1, _percent(*surplus(rows, f"C3, {policy}", long.OURS)) if f"C3, {policy}" in rows else ""
+        )
+        lines.append("| " + " | ".join([policy, *cells]) + " |")
+    return lines
+
+
+def _percent(mean: float, half: float) -> str:
+    text = f"{mean:+.1f} ± {half:.1f} %"
+    return f"**{text}**" if abs(mean) > half else text
+
+
 def _cell(regrets: pd.Series) -> str:
     if regrets.empty:
         return ""
@@ -78,4 +102,5 @@ def _bold(cells: list[str], bold: bool) -> list[str]:
 
 
 if __name__ == "__main__":
-    README.write_text(readme(), encoding="utf-8")
+    for page in PAGES:
+        page.write_text(filled(page), encoding="utf-8")

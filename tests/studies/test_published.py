@@ -36,5 +36,6 @@ def test_published_tables_are_drawn_and_judge_every_expectation(name: str) -> No
     )  # of a whole run every expectation can be judged
 
 
-def test_the_readme_has_the_tables_of_the_published_rows() -> None:
-    assert headline.README.read_text(encoding="utf-8") == headline.readme()
+@pytest.mark.parametrize("page", headline.PAGES, ids=lambda page: page.name)
+def test_pages_have_the_tables_of_the_published_rows(page: Path) -> None:
+    assert page.read_text(encoding="utf-8") == headline.filled(page)

@@ -66,8 +66,8 @@ class C3:
     dim
         Dimension of phi's space.
     hidden
-        Hidden layers (Softplus) of a single phi, as in the paper. None: four residual networks, two of which
-        see numbers in pieces, and for small histories the plain features beside them (docs/c3.md).
+        Hidden layers (Softplus) of a single phi, as in the paper. None: residual networks, half of which see
+        numbers in pieces, and for small histories the plain features beside them (docs/c3.md).
     trees
         Random trees that learn a history of 1,000 outcomes and more beside the networks, unless it drifts
         (docs/c3.md); 0: none.
