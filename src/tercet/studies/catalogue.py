@@ -7,8 +7,9 @@ STUDIES = Catalogue(
     package="tercet.studies",
     names=("sizes", "drift", "exploring", "alone", "elsewhere", "ingredients", "long"),
     title="Studies of our own",
-    about="What we claim of C3 beyond the paper. Each expectation was written before its run and stands "
-    "beside what we measured; verdicts are computed from the measured rows by rules written in the code.",
+    about="What we claim of C3 beyond the paper. Each expectation stands beside what we measured, and was "
+    "written before its run unless docs/studies.md says otherwise; verdicts are computed from the measured "
+    "rows by rules written in the code.",
     whose="of our own",
     said="We expected",
     source="Expected",
