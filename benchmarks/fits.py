@@ -3,7 +3,7 @@
 python -m benchmarks.fits --data DIR
 
 DIR holds the four data sets; without --data it is TERCET_DATA, or they come from OpenML. The histories are
-those of the study `long`, 40 % of the rows. A round takes some ten minutes of two cores, which should
+those of the study `long`, 40 % of the rows. A round takes some seven minutes of two cores, which should
 have nothing else to do.
 """
 

@@ -76,12 +76,11 @@ def _costs(costs: pd.DataFrame, long_rows: pd.DataFrame) -> list[str]:
     rows = by_seed(scaled(long_rows, by=long.OURS), ["world"])
     lines = ["| | regret | regret, 40 % logged | error of intervals | calibration error |", "|---" * 5 + "|"]
     for policy in dict.fromkeys(costs["policy"]):
-        known = [(policy, measure) for measure in ("regret", "intervals", "calibration")]
-        cells = [_percent(*mean.loc[key, ["cost", "half"]]) if key in mean.index else "" for key in known]
-        cells.insert(
-            1, _percent(*surplus(rows, f"C3, {policy}", long.OURS)) if f"C3, {policy}" in rows else ""
-        )
-        lines.append("| " + " | ".join([policy, *cells]) + " |")
+        measures = [(policy, measure) for measure in ingredients.WORSE]
+        regret, *honesty = (_percent(*mean.loc[key, ["cost", "half"]]) for key in measures)
+        there = f"C3, {policy}"
+        longer = _percent(*surplus(rows, there, long.OURS)) if there in rows else ""
+        lines.append("| " + " | ".join([policy, regret, longer, *honesty]) + " |")
     return lines
 
 

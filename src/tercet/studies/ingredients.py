@@ -120,7 +120,8 @@ def costs(final: "pd.DataFrame") -> "pd.DataFrame":
     rows = []
     for measure in (REGRET, INTERVALS, CALIBRATION):
         compared = _compared(final, measure)
-        for world in (*(dict.fromkeys(final["world"]) if measure == REGRET else ()), MEAN):
+        worlds = [*dict.fromkeys(final["world"])] if measure == REGRET else []
+        for world in (*worlds, MEAN):
             part = compared if world == MEAN else compared[compared["world"] == world]
             for name in [name for name in (WITHOUT | INSTEAD) if (part["policy"] == name).any()]:
                 pair = by_seed(part[part["policy"].isin((OURS, name))], ["world"])
