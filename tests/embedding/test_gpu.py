@@ -44,7 +44,7 @@ def test_replayed_steps_are_those_that_were_recorded(monkeypatch: pytest.MonkeyP
     for recorded in (True, False):
         if not recorded:
             monkeypatch.setattr(leave_one_out, "Recording", lambda step, phi: step)
-        policy = C3(training=LeaveOneOut(epochs=1, steps=20, dropout=0.0), progress=False)
+        policy = C3(training=LeaveOneOut(epochs=1, steps=20), progress=False)
         policy.fit(past, np.random.default_rng(0))
         embedded.append(policy.embed(past.contexts, past.arms))
     np.testing.assert_allclose(*embedded, atol=1e-2)
@@ -52,14 +52,13 @@ def test_replayed_steps_are_those_that_were_recorded(monkeypatch: pytest.MonkeyP
 
 def test_a_replay_drops_other_values_each_time() -> None:
     phi = ResidualNetwork(
-        np.ones(2), np.ones(2), width=64, blocks=1, dim=2, dropout=0.5, rng=np.random.default_rng(0)
+        np.ones(64), np.ones(2), width=64, blocks=1, dim=2, dropout=0.5, rng=np.random.default_rng(0)
     ).to("cuda")
-    rows, result = torch.ones(4, 2, device="cuda"), torch.zeros(4, 2, device="cuda")
+    contexts, arms, result = (torch.ones(4, width, device="cuda") for width in (64, 2, 2))
 
     def step() -> None:
         with torch.no_grad():
-            phi.outer[0].weight.fill_(1.0)  # or the block would add nothing
-            result.copy_(phi(rows, rows))
+            result.copy_(phi(contexts, arms))
 
     recording, seen = Recording(step, phi), []
     for _ in range(WARM + 4):

@@ -12,7 +12,7 @@ def test_the_hidden_rate_moves_the_matrices_between_hidden_layers_and_nothing_el
     spreads = {"context": np.ones(4), "arm": np.ones(2)}
     moved = {}
     for rate in (1e-12, 1e-2):
-        phi = ResidualNetwork(**spreads, width=8, blocks=1, dim=2, dropout=0.0, rng=np.random.default_rng(0))
+        phi = ResidualNetwork(**spreads, width=8, blocks=1, dim=2, rng=np.random.default_rng(0))
         before = {name: value.clone() for name, value in phi.state_dict().items()}
         optimiser = Optimiser(phi, LeaveOneOut(hidden_rate=rate), 2)
         for weights in phi.parameters():
@@ -29,8 +29,7 @@ def test_the_hidden_rate_moves_the_matrices_between_hidden_layers_and_nothing_el
 def test_hidden_matrices_move_as_by_the_muon_of_torch_on_a_cycle_of_its_own() -> None:
     spreads = {"context": np.ones(3), "arm": np.ones(2)}
     phi, twin = (
-        ResidualNetwork(**spreads, width=8, blocks=2, dim=2, dropout=0.0, rng=np.random.default_rng(0))
-        for _ in range(2)
+        ResidualNetwork(**spreads, width=8, blocks=2, dim=2, rng=np.random.default_rng(0)) for _ in range(2)
     )
     options, generator = LeaveOneOut(), torch.Generator().manual_seed(0)
     optimiser = Optimiser(phi, options, 12)

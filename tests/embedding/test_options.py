@@ -53,14 +53,14 @@ def test_impossible_options_are_refused(changes: dict[str, Any], message: str) -
 
 
 def test_leave_one_out_options_survive_json() -> None:
-    for options in (LeaveOneOut(), LeaveOneOut(epochs=3, partitions=4, dropout=0.0, importance=False)):
+    for options in (LeaveOneOut(), LeaveOneOut(epochs=3, partitions=4, importance=False)):
         assert LeaveOneOut(**json.loads(json.dumps(vars(options)))) == options
     assert LeaveOneOut(partitions=None) == LeaveOneOut() != LeaveOneOut(partitions=1)
 
 
 @pytest.mark.parametrize(
     "changes",
-    [{"epochs": 1}, {"width": 1}, {"batch": 2}, {"decay": 0.0}, {"dropout": 0.0}, {"partitions": 1}],
+    [{"epochs": 1}, {"width": 1}, {"batch": 2}, {"decay": 0.0}, {"partitions": 1}],
 )
 def test_leave_one_out_takes_the_smallest_that_make_sense(changes: dict[str, Any]) -> None:
     assert vars(LeaveOneOut(**changes)) == vars(LeaveOneOut()) | changes
@@ -81,9 +81,6 @@ def test_leave_one_out_takes_the_smallest_that_make_sense(changes: dict[str, Any
         ({"decay": -1e-9}, "decay must be a finite number, 0 or more"),
         ({"decay": float("inf")}, "decay must be a finite number, 0 or more; got inf"),
         ({"decay": float("nan")}, "decay must be a finite number"),
-        ({"dropout": 1.0}, r"dropout must lie in \[0, 1\); got 1.0"),
-        ({"dropout": -0.1}, r"dropout must lie in \[0, 1\)"),
-        ({"dropout": float("nan")}, r"dropout must lie in \[0, 1\)"),
     ],
 )
 def test_impossible_leave_one_out_options_are_refused(changes: dict[str, Any], message: str) -> None:

@@ -266,3 +266,22 @@ def test_a_group_that_was_never_shown_is_offered_all_the_same() -> None:
 def test_neglect_is_checked(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(options))):
         Drift(**options)
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_while_a_world_is_still_nothing_moves_and_then_all_is_as_without(kind: str) -> None:
+    still, moving, context = drawn(kind, still=3000), drawn(kind), [-0.5, 1.0, 0.3, -1.0]
+    waited, moved = paths(still, context), paths(moving, context)  # every 50 steps
+    assert np.ptp(waited[:61], axis=0).max() < 1e-9
+    np.testing.assert_array_equal(waited[60:], moved[60:])
+
+
+def test_a_change_is_marked_where_a_still_world_first_moves_and_not_before() -> None:
+    world = drawn("abrupt", logged=800, steps=1700, still=1000)
+    changed = [round_.time for round_ in world.rounds(np.random.default_rng(0)) if round_.changed]
+    assert changed == [1500.0, 2000.0]
+
+
+def test_stillness_is_checked() -> None:
+    with pytest.raises(ValueError, match="still must be at least 0; got -1"):
+        Drift(still=-1)

@@ -54,12 +54,12 @@ def test_the_mean_of_all_gives_every_world_the_same_weight() -> None:
 
 
 def test_an_ingredient_is_worth_its_place_if_regret_is_surely_higher_without() -> None:
-    final = table({"NWKR": 1.2, "bandwidth 1": 0.8, "no dropout": 1.0})
+    final = table({"NWKR": 1.2, "bandwidth 1": 0.8, "no trees": 1.0})
     by_name = {claim.paper.split(":")[0]: claim for claim in ingredients.claims({"final": final})}
     assert by_name["NWKR"].verdict == "reached"
     assert "+20" in by_name["NWKR"].ours
     assert by_name["Bandwidth 1"].verdict == "not reached"
-    assert by_name["No dropout"].verdict == "undecided"
+    assert by_name["No trees"].verdict == "undecided"
     assert by_name["One perceptron"].verdict == "not testable"
 
 
@@ -88,7 +88,7 @@ def test_two_seeds_or_a_missing_world_decide_nothing() -> None:
 
 
 def test_costs_are_drawn_in_every_world() -> None:
-    final = table(dict.fromkeys(WITHOUT | INSTEAD, 1.1) | {"NWKR": 30.0, "no dropout": 0.01})
+    final = table(dict.fromkeys(WITHOUT | INSTEAD, 1.1) | {"NWKR": 30.0, "no trees": 0.01})
     picture, honesty = ingredients.ITEM.draw({"final": final, "costs": ingredients.costs(final)})
     assert len([axes for axes in honesty.figure.axes if axes.has_data()]) == 2
     panels = [axes for axes in picture.figure.axes if axes.has_data()]

@@ -71,8 +71,7 @@ def learn(
             width=options.width,
             blocks=BLOCKS,
             dim=dim,
-            dropout=options.dropout,
-            input_dropout=THINNED if history.contexts.shape[1] >= MANY else 0.0,
+            dropout=THINNED if history.contexts.shape[1] >= MANY else 0.0,
             rng=np.random.default_rng(rng.integers(2**63)),
         )
         networks.append(network)

@@ -102,7 +102,6 @@ class LeaveOneOut:
         between hidden layers (None: AdamW for these too).
     decay : weight decay of both.
     prior : kernel weight of the mean reward in every estimate, against estimates from nothing.
-    dropout : share of the hidden values that is left out in a step.
     partitions : number of time intervals; rows of the same interval predict each other.
         None: chosen from the history, see `intervals.choose`.
     importance : weight references by their density (IWKR), or not (NWKR).
@@ -116,7 +115,6 @@ class LeaveOneOut:
     hidden_rate: float | None = 1e-2
     decay: float = 1e-2
     prior: float = 0.1
-    dropout: float = 0.05
     partitions: int | None = None
     importance: bool = True
 
@@ -132,8 +130,6 @@ class LeaveOneOut:
         checks.positive("prior", self.prior)
         if not 0 <= self.decay < float("inf"):
             raise ValueError(f"decay must be a finite number, 0 or more; got {self.decay}")
-        if not 0 <= self.dropout < 1:
-            raise ValueError(f"dropout must lie in [0, 1); got {self.dropout}")
 
     def settled(self, *, ample: bool) -> "LeaveOneOut":
         """Return the options with a number of epochs and a width; ample: there is power to spare.

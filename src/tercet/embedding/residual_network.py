@@ -27,8 +27,7 @@ class ResidualNetwork(nn.Module):
         width: int,
         blocks: int,
         dim: int,
-        dropout: float,
-        input_dropout: float = 0.0,
+        dropout: float = 0.0,
         rng: np.random.Generator,
     ) -> None:
         super().__init__()
@@ -47,9 +46,7 @@ class ResidualNetwork(nn.Module):
         for values in self.outer.parameters():  # blocks add nothing at first
             nn.init.zeros_(values)
         self.last = linear(width, dim, generator)
-        self.dropout, self.input_dropout = (
-            min(round(256 * share), 255) for share in (dropout, input_dropout)
-        )
+        self.dropout = min(round(256 * dropout), 255)
         self.short = _multiplies_short_floats()
         self.rng = rng
         self.generator: torch.Generator | None = None  # of a GPU
@@ -60,13 +57,12 @@ class ResidualNetwork(nn.Module):
 
     def forward(self, contexts: Tensor, arms: Tensor) -> Tensor:
         """Embed pairs of encoded rows."""
-        contexts = self._thinned(contexts, self.input_dropout)
+        contexts = self._thinned(contexts, self.dropout)
         # Sums, norms and embeddings stay as they are: distances between the latter need all their bits.
         with torch.autocast("cpu", torch.bfloat16, enabled=self.short and self.training):
             values: Tensor = self.first(torch.cat([contexts, arms], dim=1)).float()
             for norm, inner, outer in zip(self.norms, self.inner, self.outer, strict=False):
-                hidden = self._thinned(torch.relu(inner(norm(values))), self.dropout)
-                values = values + self._thinned(outer(hidden), self.dropout)
+                values = values + outer(torch.relu(inner(norm(values))))
         embeddings: Tensor = self.last(self.norms[-1](values))
         return embeddings
 

@@ -86,7 +86,8 @@ class Drift:
     """The recipe: a kind of `KINDS` (or a `Nature` of your own), `logged` steps, then `steps` to play.
 
     `alive` arms exist at any time, evenly in `groups`; `offered` of them are drawn for a step. Trends have
-    waves of `period` steps, or are redrawn every `interval` steps. The log showed an arm of the first
+    waves of `period` steps, or are redrawn every `interval` steps; for the first `still` steps nothing moves,
+    but arms still come and go. The log showed an arm of the first
     `neglected` groups only `seldom` times as often as another.
 
     >>> world = Drift(kind="abrupt", logged=600, steps=600).draw(np.random.default_rng(0))
@@ -104,6 +105,7 @@ class Drift:
     steps: int = 4000
     period: float = 2000.0
     interval: int = 500
+    still: int = 0
     neglected: int = 0
     seldom: float = 0.01
 
@@ -113,7 +115,7 @@ class Drift:
         checks.positive("period", self.period)
         checks.positive("seldom", self.seldom)
         least = {"groups": 1, "arm_features": 1, "context_features": 1, "offered": 2, "interval": 1}
-        for name, smallest in (least | {"logged": 0, "steps": 1, "neglected": 0}).items():
+        for name, smallest in (least | {"logged": 0, "steps": 1, "still": 0, "neglected": 0}).items():
             if getattr(self, name) < smallest:
                 raise ValueError(f"{name} must be at least {smallest}; got {getattr(self, name)}")
         if self.nature.turning and self.context_features % 2:
@@ -178,7 +180,7 @@ class DriftingWorld:
         self, times: Vector, contexts: Matrix, arms: Int[np.ndarray, "times offered"]
     ) -> Float[np.ndarray, "times offered"]:
         """Return what the arms (numbers, one row a time) are expected to earn then, in these contexts."""
-        half = (contexts[:, :1] >= 0).astype(np.int64)
+        half, times = (contexts[:, :1] >= 0).astype(np.int64), np.maximum(times, self.recipe.still)
         levels = self._levels(times[:, None], self.follows[half, arms])
         if self.recipe.nature.turning:
             # To turn the context back is to turn every group's weights.
@@ -211,7 +213,7 @@ class DriftingWorld:
 
     def rounds(self, rng: np.random.Generator) -> Iterator[Round]:
         """Yield the steps to play; those at which the levels are redrawn are marked as changed."""
-        offers = self._offers(self.recipe.logged, self.recipe.steps, rng)
+        offers, redrawn = self._offers(self.recipe.logged, self.recipe.steps, rng), self.recipe.nature.redrawn
         for i, arms in enumerate(offers.arms):
             time = float(offers.times[i])
             yield Round(
@@ -221,7 +223,7 @@ class DriftingWorld:
                 rewards=offers.rewards[i],
                 means=offers.means[i],
                 arm_ids=arms,
-                changed=self.recipe.nature.redrawn and time % self.recipe.interval == 0,
+                changed=redrawn and time > self.recipe.still and time % self.recipe.interval == 0,
             )
 
     def _levels(self, times: Array, trends: Array) -> Matrix:

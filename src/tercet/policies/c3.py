@@ -16,11 +16,12 @@ from tercet.checks import Matrix, Vector
 from tercet.embedding.grove import Grove
 from tercet.embedding.learning import as_function
 from tercet.embedding.options import LeaveOneOut, Training
-from tercet.policies import c3_fit, early
+from tercet.policies import c3_fit, early, watch
 from tercet.policies.base import drawn, highest, offered
 from tercet.policies.reliability import Reliability
 from tercet.policies.surprises import Surprises
 from tercet.policies.views import View, combined, overlap
+from tercet.policies.watch import Watch
 from tercet.reference.evidence import Evidence, explain
 from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import Decay, Forgetting, RandomDrop, Window
@@ -44,7 +45,24 @@ class State:
     learned: int = 0  # outcomes since fit
     early: Feedback | None = None  # what is remembered, as it came, while views still change with it
     surprises: Surprises | None = None  # how far outcomes were lately from what the views foretold
+    watch: Watch | None = None  # whether drift begins, while nothing follows it
     reliability: Reliability | None = None  # how often arms paid of which so much was foretold
+
+    @property
+    def foretells(self) -> bool:
+        """Whether something learns from how far outcomes are from what the views foretold."""
+        return any(part is not None for part in (self.surprises, self.watch, self.reliability))
+
+    def correct(self, outcome: Feedback, foretold: Posterior) -> None:
+        """Learn from an outcome of which the views foretold this, before they learn it."""
+        if self.surprises is not None:
+            self.surprises.learn(self.surprises.embed(outcome.contexts, outcome.arms), outcome, foretold)
+            return
+        mean, reward = float(foretold.mean[0]), float(outcome.rewards[0])
+        if self.reliability is not None:
+            self.reliability = self.reliability.learned(mean, reward)
+        if self.watch is not None:
+            self.watch.see(outcome, mean)
 
     @property
     def references(self) -> ReferenceSet | None:
@@ -175,7 +193,9 @@ class C3:
             raise ValueError(f"prior must be two counts, 0 or more; got {self.prior}")
         views = [] if self.phi is None else [c3_fit.usual(self, as_function(self.phi))]
         rule = None if isinstance(self.forgetting, str) else self.forgetting
-        object.__setattr__(self, "state", State(views=views, forgetting=rule))
+        state = State(views=views, forgetting=rule)
+        state.watch = watch.begun(self, state)
+        object.__setattr__(self, "state", state)
 
     @classmethod
     def paper(cls, **changes: Any) -> Self:
@@ -225,6 +245,8 @@ class C3:
                     memory.suppose(view.embed(more.contexts, more.arms), more.rewards)
             state.timed = history.times is not None
             self._forget(state)
+        if state.early is None:
+            state.watch = watch.begun(self, state)
         object.__setattr__(self, "state", state)
 
     def choose(
@@ -363,10 +385,8 @@ class C3:
         ]
         for memory, where in zip(memories, points, strict=True):
             memory.check(where)
-        surprises = state.surprises
-        if surprises is not None:
-            places = surprises.embed(feedback.contexts, feedback.arms)
-            surprises.references.check(places)
+        if state.surprises is not None:
+            state.surprises.references.check(state.surprises.embed(feedback.contexts, feedback.arms))
         raw = None if state.early is None else early.appended(state.early, feedback)
         with interrupts.held():  # from here on nothing can fail: all of it is learned, or none
             state.widths, state.timed, state.early = _widths(feedback), feedback.times is not None, raw
@@ -374,17 +394,14 @@ class C3:
                 view.references = memory
             done = 0
             while done < len(feedback):
+                watch.renew(self, state)
                 wait = state.forgetting.until_next(state.learned) if state.forgetting else None
-                if surprises is not None or state.reliability is not None:
+                if state.foretells:
                     wait = 1  # each is foretold from all before it
                 part = slice(done, None if wait is None else done + wait)
                 outcomes = feedback[part]
-                if surprises is not None:
-                    usual = combined(state.views, [where[part] for where in points], None)
-                    surprises.learn(places[part], outcomes, usual)
-                elif state.reliability is not None:
-                    (usual,) = combined(state.views, [where[part] for where in points], None).mean
-                    state.reliability = state.reliability.learned(usual, outcomes.rewards[0])
+                if state.foretells:
+                    state.correct(outcomes, combined(state.views, [where[part] for where in points], None))
                 for memory, where in zip(memories, points, strict=True):
                     memory.append(where[part], outcomes.rewards, outcomes.times, outcomes.ids)  # lines 9, 10
                 state.learned, done = state.learned + len(outcomes), done + len(outcomes)

@@ -17,6 +17,7 @@ from tercet.policies.c3 import C3
 from tercet.policies.reliability import Reliability
 from tercet.policies.surprises import Surprises
 from tercet.policies.views import View
+from tercet.policies.watch import Watch
 from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import from_spec, to_spec
 from tercet.reference.leaves import Leaves
@@ -54,6 +55,7 @@ def write(policy: C3, path: str | PathLike[str]) -> None:
         "learned": state.learned,
         "early": state.early is not None,
         "surprises": None,
+        "watch": None if state.watch is None else state.watch.seen,
         "reliability": None if state.reliability is None else vars(state.reliability),
     }
     if state.surprises is not None:
@@ -66,6 +68,8 @@ def write(policy: C3, path: str | PathLike[str]) -> None:
     if state.early is not None:
         columns = {name: getattr(state.early, name) for name in early.COLUMNS}
         arrays |= {f"early.{name}": column for name, column in columns.items() if column is not None}
+    if state.watch is not None:
+        arrays |= {f"watch.{name}": column for name, column in state.watch.to_arrays().items()}
     checkpoint.write(path, KIND, arrays, spec)
 
 
@@ -93,6 +97,7 @@ def read(path: str | PathLike[str], *, phi: Any, engine: Engine) -> C3:
             state.early = early.restored(_part(arrays, "early."), state)
         if spec["surprises"] is not None:
             state.surprises = _surprises(spec["surprises"], _part(arrays, "surprises."), engine)
+        state.watch = _watch(spec["watch"], _part(arrays, "watch."), state.widths)
         if spec["reliability"] is not None:
             state.reliability = _reliability(spec["reliability"])
     except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -179,6 +184,12 @@ def _surprises(saved: Mapping[str, Any], arrays: Mapping[str, Array], engine: En
         counts=checks.positive("counts", saved["counts"]),
         references=references,
     )
+
+
+def _watch(seen: Any, arrays: Mapping[str, Array], widths: tuple[int, int] | None) -> Watch | None:
+    if seen is None:
+        return None
+    return Watch.from_arrays(arrays, seen=checks.whole("watched outcomes", seen, least=0), widths=widths)
 
 
 def _reliability(saved: Mapping[str, Any]) -> Reliability:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tercet.checks import Array
 from tercet.embedding.options import LeaveOneOut
-from tercet.policies import c3_fit
+from tercet.policies import c3_fit, watch
 from tercet.policies.views import View
 from tercet.reference.exact import ReferenceSet
 from tercet.reference.leaves import Leaves
@@ -83,7 +83,7 @@ def renew(policy: "C3", state: "State") -> None:
             view.references = memory.moved(view.embed(rows.contexts, rows.arms), bandwidth=view.bandwidth)
         state.surprises, state.reliability = c3_fit.corrections(policy, state.views, rows)
     if seen >= LAST:
-        state.early = None
+        state.early, state.watch = None, watch.begun(policy, state)
 
 
 def restored(arrays: Mapping[str, Array], state: "State") -> Feedback:

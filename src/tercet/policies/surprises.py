@@ -95,14 +95,27 @@ def noticed(
     """Return the memory of surprises that foretells the newest outcomes surely better than none, or None."""
     if history.times is None or len(history) < LEAST:
         return None
-    if not np.ptp(history.times) or not np.ptp(history.rewards):
-        return None
     order = np.argsort(history.times, kind="stable")
     earlier = order[:-RECENT]
     known = history[np.concatenate([earlier[:: -(-len(earlier) // MANY_REFERENCES) or 1], order[-RECENT:]])]
     foretold = _foretold(views, known, min(RECENT, len(order)), importance=importance)
-    rows = known[-len(foretold) :]
-    contexts, arms = Directions.of(history.contexts), Directions.of(history.arms)
+    directions = Directions.of(history.contexts), Directions.of(history.arms)
+    return among(known[-len(foretold) :], foretold, directions, remember=remember, engine=engine)
+
+
+def among(
+    rows: Feedback,
+    foretold: Vector,
+    directions: tuple[Directions, Directions],
+    *,
+    remember: bool,
+    engine: Engine,
+) -> Surprises | None:
+    """Return the memory of surprises that foretells these rows, in order of time, surely better than none."""
+    assert rows.times is not None
+    if not np.ptp(rows.times) or not np.ptp(rows.rewards):
+        return None
+    contexts, arms = directions
     found = _best(rows, foretold, contexts.mapped(rows.contexts), arms.mapped(rows.arms))
     if found is None:
         return None

@@ -62,12 +62,13 @@ def small() -> dict[str, Small]:
 
 
 def drifts() -> dict[str, Drift]:
-    """Return the other worlds: the first four change, at speeds that the study of drift has not."""
+    """Return the other worlds: four change at speeds that the study of drift has not, one after its log."""
     return {
         "fast waves": Drift(kind="seasonal", period=500, logged=LOGGED, steps=STEPS),
         "slow waves": Drift(kind="seasonal", period=8000, logged=LOGGED, steps=STEPS),
         "frequent changes": Drift(kind="abrupt", interval=150, logged=LOGGED, steps=STEPS),
         "rare changes": Drift(kind="abrupt", interval=2000, logged=LOGGED, steps=STEPS),
+        "late changes": Drift(kind="abrupt", logged=LOGGED, still=LOGGED, steps=STEPS),
         "short log": Drift(kind="stationary", logged=FEW, steps=STILL_STEPS),
         "500 arms": Drift(
             kind="stationary", alive=500, groups=50, offered=100, logged=LOGGED, steps=STILL_STEPS

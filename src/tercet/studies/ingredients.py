@@ -26,7 +26,6 @@ WITHOUT: dict[str, dict[str, Any]] = {
     "one perceptron": {"hidden": (64,)},
     "one perceptron, Algorithm 1": {"hidden": (64,), "training": Training()},
     "AdamW alone": {"training": LeaveOneOut(hidden_rate=None)},
-    "no dropout": {"training": LeaveOneOut(dropout=0.0)},
     "a quarter of the training": {"training": LeaveOneOut(epochs=10, steps=75)},
     "one time interval": {"training": LeaveOneOut(partitions=1)},
     "NWKR": {"importance": False},

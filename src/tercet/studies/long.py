@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 OURS = "C3"
 WITHOUT: dict[str, dict[str, Any]] = {
-    f"C3, {name}": ingredients.WITHOUT[name]
-    for name in ("no trees", "no rivals", "AdamW alone", "no dropout")
+    f"C3, {name}": ingredients.WITHOUT[name] for name in ("no trees", "no rivals", "AdamW alone")
 } | {"C3, nine epochs": {"training": LeaveOneOut(epochs=9)}}
 WORLDS = tuple(LIMITS)
 QUICK_WORLDS, QUICK_HISTORY = ("shuttle",), 1_000
@@ -90,7 +89,7 @@ def draw(tables: Tables) -> list[Picture]:
     counts = final.groupby(["world", "policy"])["seed"].nunique()
     caption = (
         "Regret of C3, of C3 without trees beside the networks, without what rewards say of other arms, and "
-        "with networks that are trained otherwise (by AdamW alone, without dropout, for nine epochs), "
+        "with networks that are trained otherwise (by AdamW alone, for nine epochs), "
         f"{seeds_words(counts)} (a thin line each), 40 % of the rows logged label-aware; bars are 95 % "
         "intervals of the mean (Student's t). Dotted: what the upper end of C3's is asked to be at most."
     )
