@@ -11,7 +11,7 @@ import pytest
 from tercet import C3, CheckpointError, Decay, Feedback, checkpoint
 from tercet.policies import watch as module
 from tercet.policies.surprises import among
-from tercet.policies.watch import EVERY, LATELY, NEWEST, SOONER, Watch
+from tercet.policies.watch import EVERY, LATELY, LEAST, NEWEST, SOONER, Watch
 from tests.laws.policies import contents
 from tests.policies.test_surprises import ARMS, CONTEXT, FLIP, fitted, together, world
 
@@ -187,6 +187,15 @@ def test_without_times_nothing_is_watched() -> None:
     policy = told(policy, world(2 * EVERY, first=LOGGED, times=None))
     assert watched(policy).seen == 0
     assert policy.state.surprises is None
+
+
+@pytest.mark.parametrize("usual", [0.0, 1.0])
+def test_a_few_outcomes_unlike_all_others_tell_nothing(still: C3, usual: float) -> None:
+    for few, noticed in ((LEAST - 1, False), (3 * LEAST, True)):
+        rewards = np.full(EVERY + 1, usual)
+        rewards[EVERY - few : EVERY] = 1 - usual  # all of them at once: where there are more, that is drift
+        policy = told(still, world(EVERY + 1, first=LOGGED, rewards=rewards))
+        assert (policy.state.surprises is not None) == noticed
 
 
 @pytest.mark.parametrize("reward", [0.0, 1.0])

@@ -26,6 +26,7 @@ NEWEST = 1_024  # outcomes that are kept
 EVERY = 256  # outcomes from look to look
 SOONER = 32  # outcomes after which there may be another look,
 LATELY, UNLIKE = 64, 2.0  # if so many missed by so many standard errors more, or less, than those before
+LEAST = 20  # summed rewards, and what these fall short of 1: else a few outcomes would decide
 COLUMNS = ("contexts", "arms", "rewards", "times")  # those that surprises look at
 
 
@@ -57,6 +58,8 @@ class Watch:
     def look(self, engine: Engine) -> Surprises | None:
         """Return what follows drift, if these outcomes show any."""
         kept = self.to_arrays()
+        if min(kept["rewards"].sum(), (1 - kept["rewards"]).sum()) < LEAST:
+            return None
         order = np.argsort(kept["times"], kind="stable")
         rows = Feedback(**{name: kept[name][order] for name in COLUMNS})
         directions = Directions.of(rows.contexts), Directions.of(rows.arms)
