@@ -57,10 +57,26 @@ def test_drift_that_the_log_did_not_show_is_noticed_and_followed(still: C3) -> N
     unwatched.state.watch = None
     unwatched = told(unwatched, later)
     assert policy.state.surprises is not None
-    assert policy.state.watch is None
     assert policy.state.reliability is None
     ahead: dict[str, Any] = {"first": LOGGED + 2 * EVERY, "flip": FLIP}
     assert off(policy, 300, **ahead) < 0.8 * off(unwatched, 300, **ahead)
+
+
+def test_drift_that_has_ended_is_followed_no_more(still: C3) -> None:
+    policy = told(still, world(2 * EVERY, first=LOGGED))
+    assert policy.state.surprises is not None
+    policy = told(policy, world(NEWEST + EVERY, first=LOGGED + 2 * EVERY, flip=None))
+    assert policy.state.surprises is None
+    assert policy.state.reliability is not None
+
+
+def test_what_is_followed_is_chosen_anew_from_look_to_look(still: C3) -> None:
+    policy, followed = told(still, world(2 * EVERY + 1, first=LOGGED)), []
+    for first in range(LOGGED + 2 * EVERY + 1, LOGGED + 3 * EVERY + 2):
+        followed.append(policy.state.surprises)
+        policy.update(world(1, first=first), np.random.default_rng(0))
+    assert None not in followed
+    assert len({id(each) for each in followed}) == 2  # however unlike the newest outcomes are, in between
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -45,7 +45,7 @@ class State:
     learned: int = 0  # outcomes since fit
     early: Feedback | None = None  # what is remembered, as it came, while views still change with it
     surprises: Surprises | None = None  # how far outcomes were lately from what the views foretold
-    watch: Watch | None = None  # whether drift begins, while nothing follows it
+    watch: Watch | None = None  # whether drift begins, or ends, that the history has not shown
     reliability: Reliability | None = None  # how often arms paid of which so much was foretold
 
     @property
@@ -55,10 +55,9 @@ class State:
 
     def correct(self, outcome: Feedback, foretold: Posterior) -> None:
         """Learn from an outcome of which the views foretold this, before they learn it."""
+        mean, reward = float(foretold.mean[0]), float(outcome.rewards[0])
         if self.surprises is not None:
             self.surprises.learn(self.surprises.embed(outcome.contexts, outcome.arms), outcome, foretold)
-            return
-        mean, reward = float(foretold.mean[0]), float(outcome.rewards[0])
         if self.reliability is not None:
             self.reliability = self.reliability.learned(mean, reward)
         if self.watch is not None:

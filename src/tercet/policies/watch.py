@@ -3,7 +3,7 @@
 `fit` asks of a history, once, whether surprises would have corrected what the views foretold (`surprises`). A
 world may stand still in the log and move afterwards. So the same is asked of what the views foretell of each
 outcome before they learn it: now and then, and as soon as the newest outcomes are unlike those before, which
-is cheap to see. Once surprises are followed, they are followed until the next `fit`.
+is cheap to see. What the last look said holds: surprises that no longer help are not followed any more.
 """
 
 from collections.abc import Mapping
@@ -15,6 +15,7 @@ import numpy as np
 from tercet import checks
 from tercet.checks import Array
 from tercet.embedding.unlearned import Directions
+from tercet.policies.reliability import Reliability
 from tercet.policies.surprises import Surprises, among
 from tercet.reference.exact import Engine
 from tercet.types import Feedback
@@ -49,11 +50,11 @@ class Watch:
             self.columns[name][self.seen % NEWEST] = value
         self.seen += 1
 
-    def due(self) -> bool:
-        """Return whether it is time to look."""
-        if not self.seen or self.seen % SOONER:
+    def due(self, *, sooner: bool = True) -> bool:
+        """Return whether it is time to look; sooner: also where the newest outcomes are unlike others."""
+        if self.seen < EVERY or self.seen % SOONER:
             return False
-        return self.seen % EVERY == 0 or self._startled()
+        return self.seen % EVERY == 0 or (sooner and self._startled())
 
     def look(self, engine: Engine) -> Surprises | None:
         """Return what follows drift, if these outcomes show any."""
@@ -94,21 +95,21 @@ class Watch:
         kept = self.to_arrays()
         missed = kept["rewards"] - kept["foretold"]
         new, old = missed[-LATELY:], missed[:-LATELY]
-        if len(old) < LATELY:
-            return False
         error = missed.std() * (1 / len(new) + 1 / len(old)) ** 0.5
         return bool(abs(new.mean() - old.mean()) > UNLIKE * error)
 
 
 def begun(policy: "C3", state: "State") -> Watch | None:
-    """Return the watch of a policy whose views are final; none where something follows drift already."""
+    """Return the watch of a policy whose views are final; none where the history has shown drift."""
     return Watch() if policy.forgetting == "auto" and state.surprises is None else None
 
 
 def renew(policy: "C3", state: "State") -> None:
-    """Where a look is due, follow drift from now on if there is any."""
-    if state.watch is None or not state.watch.due():
+    """Where a look is due, follow drift from now on if there is any, and nothing if there is none."""
+    if state.watch is None or not state.watch.due(sooner=state.surprises is None):
         return
-    state.surprises = state.watch.look(policy.engine)
+    followed, state.surprises = state.surprises, state.watch.look(policy.engine)
     if state.surprises is not None:
-        state.watch = state.reliability = None
+        state.reliability = None
+    elif followed is not None and policy.recalibrate:
+        state.reliability = Reliability()
