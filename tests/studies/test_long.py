@@ -14,7 +14,7 @@ from tercet.studies.long import OURS, WITHOUT, WORLDS
 
 def table(means: dict[str, float], *, worlds: tuple[str, ...] = WORLDS) -> pd.DataFrame:
     """Regret with little luck, ten times as much in each world as in the one before."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     return pd.DataFrame(
         {
             "world": world,
