@@ -9,7 +9,7 @@ import pytest
 
 from tercet import C3, CheckpointError, Decay, Feedback, RandomDrop, Training, Window, checkpoint
 from tercet.embedding.options import LeaveOneOut
-from tercet.policies import c3_fit, early
+from tercet.policies import c3_fit, early, watch
 from tercet.policies.calibration import convene
 from tests.laws.policies import contents
 
@@ -126,7 +126,7 @@ DAMAGES: dict[str, Any] = {
     "a column is missing": lambda a: without(a, "early.rewards"),
     "the times are missing": lambda a: without(a, "early.times"),
     "a column is short": lambda a: a | {"early.times": a["early.times"][:-1]},
-    "a row is missing": lambda a: a | {f"early.{name}": a[f"early.{name}"][:-1] for name in early.COLUMNS},
+    "a row is missing": lambda a: a | {f"early.{name}": a[f"early.{name}"][:-1] for name in watch.COLUMNS},
     "a feature is missing": lambda a: a | {"early.contexts": a["early.contexts"][:, :1]},
     "a context is not a number": lambda a: a | {"early.contexts": a["early.contexts"] * np.nan},
     "a reward is too high": lambda a: a | {"early.rewards": a["early.rewards"] + 2},

@@ -110,7 +110,7 @@ class C3:
     forgetting
         `Decay`, `Window` or `RandomDrop`; None keeps everything. "auto" keeps everything too; but how far
         outcomes were lately from what they had been is added, from a memory that fades, if the newest
-        outcomes of the history are surely foretold better so.
+        outcomes, of the history or since, are surely foretold better so.
     recalibrate
         Move means, after `fit`, to how often arms really paid of which so much was foretold. No arm overtakes
         another by that. Where surprises correct them, there is no need.

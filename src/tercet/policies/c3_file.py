@@ -17,7 +17,7 @@ from tercet.policies.c3 import C3
 from tercet.policies.reliability import Reliability
 from tercet.policies.surprises import Surprises
 from tercet.policies.views import View
-from tercet.policies.watch import Watch
+from tercet.policies.watch import COLUMNS, Watch
 from tercet.reference.exact import Engine, ReferenceSet
 from tercet.reference.forgetting import from_spec, to_spec
 from tercet.reference.leaves import Leaves
@@ -66,7 +66,7 @@ def write(policy: C3, path: str | PathLike[str]) -> None:
         numbers = {name: getattr(state.surprises, name) for name in ("rate", "counts")}
         spec["surprises"] = numbers | {"phi": phi, "references": references}
     if state.early is not None:
-        columns = {name: getattr(state.early, name) for name in early.COLUMNS}
+        columns = {name: getattr(state.early, name) for name in COLUMNS}
         arrays |= {f"early.{name}": column for name, column in columns.items() if column is not None}
     if state.watch is not None:
         arrays |= {f"watch.{name}": column for name, column in state.watch.to_arrays().items()}

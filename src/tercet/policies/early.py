@@ -23,7 +23,6 @@ from tercet.types import Feedback
 if TYPE_CHECKING:
     from tercet.policies.c3 import C3, State
 
-COLUMNS = ("contexts", "arms", "rewards", "times")  # those that a view looks at
 FIRST, LAST = 4, 1024  # outcomes in all, when views are made anew for the first and for the last time
 
 
@@ -124,4 +123,4 @@ def _doubles(seen: int) -> bool:
 
 
 def _bare(feedback: Feedback) -> Feedback:
-    return Feedback(**{name: getattr(feedback, name) for name in COLUMNS})
+    return Feedback(**{name: getattr(feedback, name) for name in watch.COLUMNS})

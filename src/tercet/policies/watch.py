@@ -28,7 +28,7 @@ EVERY = 256  # outcomes from look to look
 SOONER = 32  # outcomes after which there may be another look,
 LATELY, UNLIKE = 64, 2.0  # if so many missed by so many standard errors more, or less, than those before
 LEAST = 20  # summed rewards, and what these fall short of 1: else a few outcomes would decide
-COLUMNS = ("contexts", "arms", "rewards", "times")  # those that surprises look at
+COLUMNS = ("contexts", "arms", "rewards", "times")  # those that views and surprises look at
 
 
 @dataclass(kw_only=True, eq=False)
