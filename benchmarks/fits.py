@@ -30,7 +30,7 @@ def main() -> None:
     """Time both in turns; print how the times relate."""
     options = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     options.add_argument("--data", metavar="DIR", help="folder that holds the data sets")
-    options.add_argument("--rounds", type=int, default=3, help="how often each of both is fitted (3)")
+    options.add_argument("--rounds", type=rounds, default=3, help="how often each of both is fitted (3)")
     options.add_argument(
         "--only", choices=WORLDS, action="append", help="one of the data sets; may come again"
     )
@@ -45,6 +45,13 @@ def main() -> None:
             data, f"{len(history):,}", f"{np.median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"
         )
     Console().print(table)
+
+
+def rounds(text: str) -> int:
+    """Return how many rounds were asked for; none would measure nothing."""
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more; got {text!r}")
+    return int(text)
 
 
 def ratio(data: str, history: Feedback, seed: int) -> float:
