@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
+from benchmarks.timing import rounds
 from tercet import C3
 from tercet.environments.classification import Classification
 from tercet.paper.openml import contenders
@@ -45,13 +46,6 @@ def main() -> None:
             data, f"{len(history):,}", f"{np.median(ratios):.2f}", f"{min(ratios):.2f} to {max(ratios):.2f}"
         )
     Console().print(table)
-
-
-def rounds(text: str) -> int:
-    """Return how many rounds were asked for; none would measure nothing."""
-    if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"must be a whole number, 1 or more; got {text!r}")
-    return int(text)
 
 
 def ratio(data: str, history: Feedback, seed: int) -> float:

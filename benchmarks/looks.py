@@ -14,7 +14,7 @@ import numpy as np
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.fits import rounds
+from benchmarks.timing import rounds
 from tercet import C3
 from tercet.environments.drift import Drift
 from tercet.types import Feedback
